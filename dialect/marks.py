@@ -46,7 +46,7 @@ class Mark:
 # What names of ours begin with, and no name in a file may.
 PREFIX = "hloforge."
 # Symbols, too: functions that the compiled module imports of the host, and code that dispatches share.
-HOST_IMPORT, SHARED_CODE = "host.call_", "hloforge_"
+HOST_IMPORT = "host.call_"
 # Numbers for locations: of HLO's instructions, of operations that XLA cuts, of those that are profiled.
 INSTRUCTION_LABEL, PART_LABEL, PROFILE_LABEL = "hloforge#", "hloforge:", "hloforge.op."
 
@@ -75,22 +75,17 @@ NEAREST = "hloforge.nearest"
 NORMAL = "hloforge.normal"
 # Of a conversion from bf16 that a decomposition made: what it converts is rounded before.
 ROUNDED = "hloforge.rounded"
-# Of a sort: how many of its operands are keys.
-KEYS = "hloforge.keys"
-# Of a dispatch: how many multiplications it makes.
-WORK = "hloforge.work"
 # Of a feed or transfer of a folded program: for which device it is.
 DEVICE = "hloforge.device"
 OPAQUE_SIZES = "hloforge.opaque_sizes"
 # Of a collective: its group is all members that there are, whatever its groups say.
 AMONG_ALL = "hloforge.among_all"
-KEY, NUMBER, SHAPE = "hloforge.key", "hloforge.number", "hloforge.shape"
+KEY, SHAPE = "hloforge.key", "hloforge.shape"
 REFLECTION = "iree.reflection"
 
 # Calls that a pass makes and a later one, or the session, takes for its own.
 CHOLESKY, LU, QR, ORTHOGONAL = "hloforge.cholesky", "hloforge.lu", "hloforge.qr", "hloforge.orthogonal"
 TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
-STRIPS = "hloforge.strips."
 # Functions of CHLO while other passes run; the function's name follows.
 KEPT_FUNCTION = "hloforge.kept."
 RNG_STATE, SCALED_DOT, GRAPH = "hloforge.rng_state", "hloforge.scaled_dot", "hloforge.graph"
@@ -114,7 +109,6 @@ LIBRARY_FUNCTIONS = frozenset(
 )
 
 _SIGNATURE, _REPLICAS, _LINALG = "dialect/program.py", "pipelines/replicas", "pipelines/library_calls"
-_KEPT, _SHARED = "pipelines/kernels/factorizations/keep_factorizations.py", "pipelines/kernels/lang/executables.py"
 _COLLECTIVES, _FEEDS = "pipelines/replicas/lower_collectives.py", "pipelines/replicas/lower_feeds.py"
 
 _ALL = (
@@ -137,25 +131,21 @@ _ALL = (
     Mark(RESULT_ALIASES, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
     Mark(HOST_CALL, On.OPERATION, "pipelines/legalize/host_calls.py", "codegen/reading.py, import_host_calls.py …"),
     Mark(ELIDED, On.OPERATION, "importers/elided.py", "importers/elided.py"),
-    Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, dispatch_gathers.py …"),
+    Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, codegen/elements …"),
     Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/analysis/forms.py"),
     Mark(NEAREST, On.OPERATION, "codegen/passes/requantization.py", "codegen/emit.py"),
     Mark(NORMAL, On.OPERATION, "subnormal_rounding.py, logarithm.py", "pipelines/analysis/forms.py, logarithm.py"),
     Mark(ROUNDED, On.OPERATION, "pipelines/decompose/real_arithmetic.py", "pipelines/legalize/bf16.py"),
-    Mark(KEYS, On.OPERATION, "pipelines/decompose/sort.py", "pipelines/kernels/sorts/dispatch_sorts.py"),
     Mark(OPAQUE_SIZES, On.OPERATION, "pipelines/dynamic/dynamic_shapes.py", "pipelines/dynamic/dynamic_shapes.py"),
     Mark(AMONG_ALL, On.OPERATION, "importers/reader.py", "pipelines/replicas/grid.py"),
     Mark(DEVICE, On.OPERATION, "pipelines/replicas/folder.py", _FEEDS),
-    Mark(WORK, On.OPERATION, "pipelines/kernels/lang/loops.py", "runtime/compile/cost.py, share_dispatches.py"),
-    Mark(KEY, On.OPERATION, f"{_SHARED}, pipelines/weights.py", f"{_SHARED}, pipelines/weights.py"),
-    Mark(NUMBER, On.OPERATION, _SHARED, _SHARED),
+    Mark(KEY, On.OPERATION, "pipelines/weights.py", "pipelines/weights.py, codegen/reading.py"),
     Mark(SHAPE, On.OPERATION, "pipelines/weights.py", "pipelines/weights.py"),
     Mark(REFLECTION, On.OPERATION, "runtime/compile/by_iree.py", "runtime/artifact/manifest.py"),
     *(
-        Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, {_KEPT}")
+        Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, codegen/factorizations.py")
         for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)
     ),
-    Mark(STRIPS, On.TARGET, _KEPT, "pipelines/kernels/factorizations/dispatch_factorizations.py"),
     Mark(
         KEPT_FUNCTION, On.TARGET, "pipelines/codegen/passes/keep_functions.py", "the same pass, as keep-functions{back}"
     ),
@@ -170,7 +160,6 @@ _ALL = (
     Mark(CHECK, On.TARGET, "pipelines/decompose/shape_assertions.py", "runtime/host/host.py"),
     *(Mark(name, On.TARGET, _FEEDS, "runtime/session/feeds.py") for name in (INFEED, OUTFEED, SEND, RECV)),
     Mark(HOST_IMPORT, On.SYMBOL, "pipelines/legalize/import_host_calls.py", "runtime/host/vm_module.py"),
-    Mark(SHARED_CODE, On.SYMBOL, _SHARED, _SHARED),
     Mark(WEIGHT, On.SYMBOL, "pipelines/weights.py", "pipelines/weights.py"),
     Mark(RNG_BLOCKS, On.SYMBOL, "pipelines/decompose/rng.py", "pipelines/framework/variables.py"),
     Mark(KEEP_BUFFERS, On.SYMBOL, "pipelines/workarounds/loop_buffers.py", "pipelines/workarounds/loop_buffers.py"),
@@ -192,7 +181,7 @@ def _listed(marks: tuple[Mark, ...]) -> Mapping[tuple[On, str], Mark]:
 # All marks, by what has them and by name.
 MARKS = _listed(_ALL)
 # Beginnings of symbols that are ours.
-RESERVED_SYMBOLS = (PREFIX, HOST_IMPORT, SHARED_CODE)
+RESERVED_SYMBOLS = (PREFIX, HOST_IMPORT)
 
 # --- What else a file may say, which is no mark of ours.
 
@@ -208,7 +197,7 @@ FOREIGN_NAMES = frozenset({"result_layout", "operand_layout", "source_layout", "
 
 def is_own_target(target: str) -> bool:
     """Whether a name that begins with ``PREFIX`` is one that our passes call."""
-    return target in LIBRARY_FUNCTIONS or (On.TARGET, target) in MARKS or target.startswith((STRIPS, KEPT_FUNCTION))
+    return target in LIBRARY_FUNCTIONS or (On.TARGET, target) in MARKS or target.startswith(KEPT_FUNCTION)
 
 
 def is_carried(name: str, on: On) -> bool:

@@ -50,25 +50,9 @@ from hloforge.pipelines.dynamic.dynamic_shapes import LegalizeDynamicShapes
 from hloforge.pipelines.dynamic.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
 from hloforge.pipelines.framework.facts import check_order
-from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager, Timing
-from hloforge.pipelines.framework.passes import MachinePass, NativePass, Pass
+from hloforge.pipelines.framework.passes import NativePass, Pass
 from hloforge.pipelines.framework.stage import Stage
-from hloforge.pipelines.kernels.attention.dispatch_attention import DispatchAttention
-from hloforge.pipelines.kernels.factorizations.dispatch_factorizations import DispatchFactorizations
-from hloforge.pipelines.kernels.factorizations.keep_factorizations import KeepFactorizations
-from hloforge.pipelines.kernels.fft.dispatch_fft import DispatchFft
-from hloforge.pipelines.kernels.matmul.dispatch_gemv import DispatchGemv
-from hloforge.pipelines.kernels.matmul.dispatch_integer_matmuls import DispatchIntegerMatmuls
-from hloforge.pipelines.kernels.matmul.dispatch_matmuls import DispatchMatmuls
-from hloforge.pipelines.kernels.moves.dispatch_concatenations import DispatchConcatenations
-from hloforge.pipelines.kernels.moves.dispatch_gathers import DispatchGathers
-from hloforge.pipelines.kernels.moves.dispatch_transposes import DispatchTransposes
-from hloforge.pipelines.kernels.rows.dispatch_argmax import DispatchArgmax
-from hloforge.pipelines.kernels.rows.dispatch_reductions import DispatchReductions
-from hloforge.pipelines.kernels.rows.dispatch_softmax import DispatchSoftmax
-from hloforge.pipelines.kernels.share_dispatches import ShareDispatches
-from hloforge.pipelines.kernels.sorts.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
@@ -84,19 +68,8 @@ from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
 from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeFactorizations
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
-from hloforge.pipelines.loops.carries_in_place import CarriesInPlace
-from hloforge.pipelines.loops.fuse_loops import FuseLoops
-from hloforge.pipelines.loops.hoist_products import HoistProducts
-from hloforge.pipelines.loops.interchange_loops import InterchangeLoops
-from hloforge.pipelines.loops.merge_induction_variables import MergeInductionVariables
-from hloforge.pipelines.loops.unroll_loops import UnrollLoops
-from hloforge.pipelines.loops.unroll_short_loops import UnrollShortLoops
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.normalize.normalization import NORMALIZE
-from hloforge.pipelines.optimize.hold_vectors import HoldVectors
-from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
-from hloforge.pipelines.optimize.slice_operands import SliceOperands
-from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
@@ -163,14 +136,10 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeRng(), "IREE's generators differ from XLA's; makes logarithms, sines and cosines"),
     Stage(DecomposeLibraryCalls(), "IREE calls no library; makes factorizations, solvers, sorts, 8-bit products"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
-    Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),
     Stage(DecomposeFactorizations(), "makes loops, products and triangular systems"),
     Stage(DecomposeCholesky(), "IREE has no factorizations; makes complex divisions and roots"),
     Stage(DecomposeTriangularSolve(), "IREE has no solvers; makes complex divisions"),
-    Stage(
-        DecomposeFft(leave_large=True),
-        "IREE transforms one axis of a power of two in f32; makes products of real numbers, leaves large ones",
-    ),
+    Stage(DecomposeFft(), "IREE transforms one axis of a power of two in f32; makes products of real numbers"),
     Stage(
         PolyphaseConvolutions(),
         "IREE multiplies the zeros of dilated images; makes a convolution per phase, without zeros",
@@ -212,7 +181,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeScatter(), "IREE takes one form of scatter, and an index out of bounds corrupts its heap"),
     Stage(ClampGatherIndices(), "IREE reads wherever an index points"),
     Stage(LegalizeSliceStarts(), "IREE misreads negative starts of 8 and 16 bits"),
-    Stage(DecomposeSort(), "IREE's sort is quadratic and not stable; leaves those by integers to dispatch-sorts"),
+    Stage(DecomposeSort(), "IREE's sort is quadratic and not stable; makes a sorting network"),
     Stage(LegalizeEmptyProducts(), "IREE's compiler crashes on some; runs after every pass that makes products"),
     Stage(LegalizeNarrowIntegers(), "IREE refuses odd counts and constants of packed integers"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
@@ -235,21 +204,13 @@ DECOMPOSE: tuple[Stage, ...] = (
 FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
-    Stage(SinkTransposes(), "IREE copies transposed operands before it multiplies; leaves transposes without readers"),
     Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts the carries of a loop with them"),
-    Stage(
-        MergeInductionVariables(), "IREE computes a second induction variable on the device; leaves it without readers"
-    ),
-    Stage(UnrollShortLoops(), "one dispatch instead of one for each iteration; leaves equal operations to cse"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left, so that IREE gets less IR"),
     Stage(LegalizeEqualResults(), "IREE mixes up a dispatch's results where two are equal; cse found the simple ones"),
-    Stage(HoistProducts(), "loop-invariant code motion: IREE computes the same product in each iteration"),
-    Stage(UnrollLoops(), "an iteration costs IREE's host 4 µs; sees products, and what fits into one dispatch"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; runs after cse"),
     Stage(LegalizeIndependentReductions(), "IREE reduces an iota beside other arrays to the initial value"),
     Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
     Stage(LegalizeManyArguments(), "IREE binds at most 32 arrays to a dispatch"),
-    Stage(HoldVectors(), "IREE recomputes a factor of rows for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
     Stage(LegalizeBf16Constants(), "IREE has no SPIR-V for those; a canonicalization would undo it"),
@@ -267,33 +228,11 @@ FINISH: tuple[Stage, ...] = (
     Stage(
         LegalizeDynamicBarriers(), "IREE does not know sizes behind barriers; runs after the passes that make barriers"
     ),
-    Stage(
-        InterchangeLoops(),
-        "IREE runs a dispatch over whole arrays for each iteration; leaves dialects that no pass reads",
-    ),
-    Stage(FuseLoops(), "IREE runs a dispatch per operation and iteration; leaves dialects that no pass here reads"),
-    Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
-    Stage(
-        DispatchAttention(), "IREE writes the scores of all pairs and reads them three times; sees softmax and products"
-    ),
-    Stage(DispatchGemv(), "IREE reads the factor of a GEMV in an order that no prefetcher follows"),
-    Stage(DispatchIntegerMatmuls(), "IREE multiplies integers of 8 bits as 32-bit integers"),
-    Stage(DispatchFactorizations(), "the calls that were kept above become code; leaves dialects that no pass reads"),
-    Stage(DispatchMatmuls(), "IREE rereads large factors for every few rows; fused loops already have their products"),
-    Stage(SliceOperands(), "IREE computes whole arrays in a dispatch, and reads parts of them in another one"),
-    Stage(DispatchSoftmax(), "IREE recomputes exponentials for each of their uses"),
-    Stage(DispatchArgmax(), "IREE compares pairs one after the other, without vectors"),
-    Stage(DispatchReductions(), "IREE reads whole columns, whose elements are far apart in memory"),
-    Stage(SumsInVectors(), "IREE sums products one by one; skips products with a dispatch of their own"),
-    Stage(DispatchFft(), "products with DFT matrices pass over all data; leaves dialects that no pass here reads"),
-    Stage(DispatchConcatenations(), "IREE makes a dispatch per operand"),
+    Stage(LegalizeHostScalars(), "IREE's host knows few types"),
     Stage(LegalizeConcatenations(), "IREE writes the common beginning of two concatenations once, for both"),
     Stage(LegalizeComplexParts(), "folding and slicing make more arrays that repeat a number; updates of those fail"),
-    Stage(DispatchTransposes(), "IREE copies single elements; sees which arrays the dispatches above read"),
     Stage(LegalizeTransposedReductions(), "IREE transposes one of several results, but not the others' initial values"),
-    Stage(
-        LegalizeRearrangedOperands(), "IREE mixes up the types before and after; large transpositions are dispatches"
-    ),
+    Stage(LegalizeRearrangedOperands(), "IREE mixes up the types before and after"),
     Stage(LegalizeWidenedBroadcasts(), "IREE refuses conversions after two broadcasts of a reshape"),
     Stage(LegalizeInitialValues(), "IREE shares a fill between windows; runs after every pass that makes windows"),
     Stage(LegalizeWideFills(), "IREE merges equal fills of 64 bits, and writes into one; sees the parts of c128"),
@@ -301,40 +240,23 @@ FINISH: tuple[Stage, ...] = (
         LegalizePaddings(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
     ),
     Stage(LegalizePlacedResults(), "IREE writes uneven parts of arrays too early; runs after passes that make parts"),
-    Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; skips dispatches"),
-    Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
+    Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; after every rewriting"),
     Stage(DecideUpdates(), "copy insertion: IREE overwrites arrays that are still read; sees every other rewriting"),
-    Stage(CarriesInPlace(), "IREE copies loop-carried arrays in each iteration; sees the copies of the pass above"),
     Stage(
         KeepLoopBuffers(),
-        "IREE frees arrays around loops too early; sees the loops that did not fuse",
+        "IREE frees arrays around loops too early",
     ),
-    Stage(DispatchGathers(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
-    Stage(ShareDispatches(), "IREE compiles equal code again; runs after every pass that writes dispatches"),
     Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are merged by now"),
 )
 
 # Targets whose devices IREE connects by libraries of their own; elsewhere the host moves arrays between devices.
 _CONNECTED = frozenset({"cuda"})
 
-# Passes that a program does not need for correct results.
-OPTIMIZING: tuple[str, ...] = (
-    FuseLoops.name,
-    KeepFactorizations.name,
-    DispatchReductions.name,
-    DispatchMatmuls.name,
-    DispatchAttention.name,
-    DispatchTransposes.name,
-)
-
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES, "cuda")
 
 
-def stages(name: str, machine: Machine = AVX2) -> tuple[Stage, ...]:
+def stages(name: str) -> tuple[Stage, ...]:
     """The stages of a named pipeline. A target's pipeline keeps the decompositions that its table asks for.
-
-    Args:
-        machine: the processor that code of our own is written for.
 
     Raises:
         PipelineError: the name is neither ``normalize`` nor a target kind.
@@ -348,14 +270,12 @@ def stages(name: str, machine: Machine = AVX2) -> tuple[Stage, ...]:
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     needs = Stage(CheckNeeds(name), "what the host or other devices lack is known now, and the passes may take minutes")
     whole = (needs, *NORMALIZE, *BORDER, *chosen, *FINISH, audit)
-    fitted = [_with(stage, machine) if name == "cpu" else _for_gpus(stage, name) for stage in whole]
+    fitted = whole if name == "cpu" else [_for_gpus(stage, name) for stage in whole]
     return tuple(stage for stage in fitted if name in stage.entry.targets)
 
 
 def _for_gpus(stage: Stage, target: str) -> Stage:
     """A stage of the CPU's pipeline as GPUs have it."""
-    if isinstance(stage.entry, DecomposeSort):
-        return replace(stage, entry=DecomposeSort(by_network=True))
     if isinstance(stage.entry, DecomposeRemainder) and target == "vulkan":
         return replace(stage, entry=DecomposeRemainder(all_types=True))
     if isinstance(stage.entry, LegalizeComplexConstants) and target == "vulkan":
@@ -374,45 +294,24 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return replace(stage, entry=LegalizePaddings(for_vulkan=True))
     if isinstance(stage.entry, LegalizeManyArguments) and target == "cuda":
         return replace(stage, entry=LegalizeManyArguments(most=MOST_OF_CUDA))
-    if isinstance(stage.entry, DecomposeFft):
-        return replace(stage, entry=DecomposeFft())
     return stage
 
 
-def pipeline(name: str, machine: Machine = AVX2) -> list[Pass]:
+def pipeline(name: str) -> list[Pass]:
     """The passes of a named pipeline, in order, as of ``stages``. Raises PipelineError for an unknown name."""
-    return [stage.entry for stage in stages(name, machine)]
+    return [stage.entry for stage in stages(name)]
 
 
-def _with(stage: Stage, machine: Machine) -> Stage:
-    if not isinstance(stage.entry, MachinePass):
-        return stage
-    return replace(stage, entry=replace(stage.entry, machine=machine))
-
-
-def lower(
-    module: ir.Module,
-    *,
-    target: str = "cpu",
-    machine: Machine = AVX2,
-    without: frozenset[str] = frozenset(),
-    **options: Any,
-) -> list[Timing]:
+def lower(module: ir.Module, *, target: str = "cpu", **options: Any) -> list[Timing]:
     """Rewrite an imported module in place to what IREE compiles for the target kind.
 
     Args:
-        machine: as of ``stages``.
-        without: names of passes to leave out, of ``OPTIMIZING``.
         options: fields of PassManager, as of ``normalization.normalize``.
 
     Raises:
-        PipelineError: ``without`` names a pass that the target needs.
         UnsupportedError: an operation that the target cannot compile, located in the user's file.
     """
-    needed = sorted(without - set(OPTIMIZING))
-    if needed:
-        raise PipelineError(f"{needed[0]!r} is no pass to leave out", hint=f"these are: {', '.join(OPTIMIZING)}")
-    manager = PassManager([entry for entry in pipeline(target, machine) if entry.name not in without], **options)
+    manager = PassManager(pipeline(target), **options)
     manager.run(module)
     return manager.timings
 

@@ -14,7 +14,6 @@ from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.mlir import context
 from hloforge.dialect.suggestions import did_you_mean
 from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
-from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.framework.passes import NativePass, Pass, parse_native
 from hloforge.pipelines.pass_names import PIPELINE_NAMES
 
@@ -132,21 +131,14 @@ class _Reader:
 def _options(cls: type[Pass], text: str) -> dict[str, Any]:
     """Read ``k=v k2=v2`` by the types of the dataclass's fields."""
     fields = {field.name.replace("_", "-"): field for field in dataclasses.fields(cls)}
-    numbers = AVX2.settings() if fields.pop("machine", None) else {}
-    settings: list[str] = []
     values: dict[str, Any] = {}
     for part in _split_options(text):
         key, equals, value = part.partition("=")
-        if key in numbers:
-            settings.append(part)
-            continue
         field = fields.get(key)
         if field is None:
-            known = ", ".join((*fields, *numbers)) or "none"
+            known = ", ".join(fields) or "none"
             raise ValueError(f"unknown option {key!r}; it has: {known}")
         values[field.name] = _option_value(field, value if equals else "true")
-    if settings:
-        values["machine"] = AVX2.with_settings(settings)
     return values
 
 

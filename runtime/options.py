@@ -36,7 +36,6 @@ class CommonFields(TypedDict, total=False):
     dynamic_shapes: str
     shapes: Mapping[str, tuple[int, ...]]
     buckets: Mapping[str, str | Sequence[int]] | str | bool
-    without: Iterable[str]
     machine: Sequence[str]
     weights: str | PathLike[str] | None
     externalize_weights: str | PathLike[str] | None
@@ -82,8 +81,7 @@ class CompileOptions:
         shapes: sizes of arguments by name, for which a program of dynamic shapes is compiled once and for all.
         buckets: one program for a few ranges of sizes (docs/shapes.md): ``all`` for every size of an argument that has
             bounds, or sizes by name (``{"x.0": "1..512", "x.1": [16, 64]}``, dimensions of ``x``). Empty for none.
-        without: optimizing passes to leave out (``hloforge.pipelines.named.OPTIMIZING``).
-        machine: numbers of the processor's model instead of its own, each ``dispatch-work=16384`` of
+        machine: numbers of the processor's model instead of its own, each ``l2-bytes=1048576`` of
             ``hloforge.pipelines.framework.machine.TUNABLE``.
         device: where sessions of the program run if nobody says, one of ``DRIVERS`` or ``GPU_DRIVERS``; empty for a
             choice by the target, and of processors by the program's size.
@@ -116,7 +114,6 @@ class CompileOptions:
     dynamic_shapes: str = "auto"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     buckets: Mapping[str, Sequence[int]] | str = field(default_factory=dict)
-    without: frozenset[str] = frozenset()
     machine: tuple[str, ...] = ()
     device: str = ""
     threads: int = 0
@@ -140,7 +137,7 @@ class CompileOptions:
                 object.__setattr__(self, name, Path(path))
         for name in ("flags", "machine"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("without", "dump_after", "host_calls"):
+        for name in ("dump_after", "host_calls"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         object.__setattr__(self, "buckets", normalized(self.buckets))
         object.__setattr__(self, "libraries", tuple(map(Path, self.libraries)))

@@ -94,11 +94,11 @@ def bisect(
     refuse_feeds(program, options)
     inputs = asked.inputs or recorded_inputs(named.getvalue(), named.name)
     program, options = at_sizes(program, options, inputs, asked.seed)
-    chosen = replace(options, without=options.without | asked.without, shapes={}, cache=False)
+    chosen = replace(options, shapes={}, cache=False)
     if chosen.timeout is None and asked.deadline:
         # IREE's compiler first, so that its own time is told from that of passes.
         chosen = replace(chosen, timeout=asked.deadline / 2)
-    recipe = Recipe(target, chosen, plain=asked.plain)
+    recipe = Recipe(target, chosen, without=asked.without, plain=asked.plain)
     with ExitStack() as stack:
         process = stack.enter_context(TargetProcess(asked.deadline, asked.plugins))
         engines = [reference(name, timeout=asked.deadline) for name in asked.references]

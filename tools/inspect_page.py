@@ -126,7 +126,6 @@ def program_page(
         program,
         parsed.pipeline,
         most_lines=MOST_LINES,
-        machine=parsed.machine,
         on_pass=on_pass,
         check=lambda module: check_elements(module, parsed),
     )

@@ -161,7 +161,7 @@ def _stop(program: Program, target: Target) -> Error | None:
     """What stops the passes of the target, or what its device lacks for the code that they made."""
     lowered = program.clone()
     try:
-        lower(lowered.module, target=target.pipeline, machine=target.machine, verify=False)
+        lower(lowered.module, target=target.pipeline, verify=False)
         check_elements(lowered.module, target)
     except Error as error:
         return error

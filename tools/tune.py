@@ -77,7 +77,7 @@ def command(
     drop_unknown_attributes: bool,
     **compiler: Any,
 ) -> None:
-    """Compile PROGRAM in many forms (flags, passes, device), time those with the right results, and keep the fastest.
+    """Compile PROGRAM in many forms (device, numbers, flags), time those with the right results, and keep the fastest.
 
     \b
     Example:

@@ -146,8 +146,8 @@ def _loaded(
     """The program in the child process; what IREE alone or passes of the user make of it is not kept in the cache."""
     near: dict[str, Any] = {"device": asked.device, "threads": asked.threads}
     if asked.plain or asked.without or asked.plugins:
-        chosen = replace(options, without=options.without | asked.without, shapes={})
-        return process.compile(program, Recipe(target, chosen, plain=asked.plain), **near)
+        chosen = Recipe(target, replace(options, shapes={}), without=asked.without, plain=asked.plain)
+        return process.compile(program, chosen, **near)
     executable = build(source, target, options, Stopwatch(), **reading)
     return process.load(executable.vmfb, replace(options, weights=executable.weights), **near)
 

@@ -29,7 +29,6 @@ from typing import Any
 from hloforge.dialect import traits
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import defining_op, in_block, is_made_by, operations
-from hloforge.pipelines.framework.builders import DISPATCH
 
 UPDATE, SCATTER, LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
 BARRIER, _RETURN = "stablehlo.optimization_barrier", "stablehlo.return"
@@ -37,9 +36,8 @@ _BRANCHES = frozenset({"stablehlo.case", "stablehlo.if"})
 _CONTROL = _BRANCHES | {LOOP}
 # Operations that run in the buffers of all their operands.
 _WHOLE = frozenset({"stablehlo.sort", "stablehlo.fft"})
-DISPATCHES = frozenset({"flow.dispatch", "flow.dispatch.workgroups"})
 # Operations that the host begins, when it has waited for their operands, and the operands of others that it reads.
-_WAITS = _CONTROL | {"stablehlo.custom_call", BARRIER, DISPATCH}
+_WAITS = _CONTROL | {"stablehlo.custom_call", BARRIER}
 _STARTS = {"stablehlo.dynamic_slice": 1, UPDATE: 2}
 
 # Operations whose result may be an operand as it is.
@@ -277,10 +275,6 @@ def overwritten(op: ir.Operation) -> list[int]:
 def _places(op: Any) -> list[int]:
     if op.name == UPDATE:
         return [0]
-    if op.name in DISPATCHES:
-        workload = op.attributes["operandSegmentSizes"][0]
-        tied = [ir.IntegerAttr(number).value for number in op.attributes["tied_operands"]]
-        return [workload + number for number in tied if number >= 0]
     return list(range(len(op.results))) if op.name in _WHOLE or op.name == SCATTER else []
 
 
@@ -488,7 +482,7 @@ def _is_the_same_part(op: ir.Operation, update: ir.Operation) -> bool:
 
 def has_readers_beside_updates(module: ir.Module) -> bool:
     """Whether something reads an array that something else overwrites, and neither needs the other's results."""
-    in_place = operations(module, {UPDATE, SCATTER, *_WHOLE, *DISPATCHES})
+    in_place = operations(module, {UPDATE, SCATTER, *_WHOLE})
     return any(_has_reader_beside(op, number) for op in in_place for number in _places(op))
 
 

@@ -93,7 +93,6 @@ class Audit(Pass):
             Fact.HOST_CALLS,
             Fact.NO_CHLO,
             Fact.NO_FACTORIZATIONS,
-            Fact.NO_KEPT_CALLS,
             Fact.NO_LIBRARY_CALLS,
             Fact.NO_NARROW_FLOATS,
             Fact.NO_QUANTIZED,

@@ -9,7 +9,6 @@ from hloforge.pipelines.analysis.window_forms import windows_are_misread
 from hloforge.pipelines.capability.verdicts import Capability, decompose, native, reject
 from hloforge.pipelines.decompose.rng import has_no_state
 from hloforge.pipelines.host_calls import is_host_call
-from hloforge.pipelines.kernels.factorizations.strips import suits_strips
 from hloforge.pipelines.library_calls.registry import is_registered
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 
@@ -388,14 +387,6 @@ ROWS: tuple[Capability, ...] = (
         "IREE calls no library",
         "stablehlo.custom_call",
         form=is_registered,
-    ),
-    *decompose(
-        "keep-factorizations",
-        "IREE has no factorizations; real matrices get code of our own",
-        "stablehlo.cholesky",
-        "stablehlo.triangular_solve",
-        elements=("f32", "f64"),
-        form=suits_strips,
     ),
     *decompose(
         "decompose-factorizations",

@@ -10,9 +10,6 @@ from hloforge.pipelines.capability.verdicts import Capability, decompose, native
 from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 
-# Code of our own for processors.
-_FOR_PROCESSORS = frozenset({"keep-factorizations"})
-
 ROWS: tuple[Capability, ...] = (
     # IREE connects these devices itself (NCCL), and tells each its number.
     *native("stablehlo.replica_id", *sorted(COLLECTIVES)),
@@ -23,5 +20,5 @@ ROWS: tuple[Capability, ...] = (
         elements=("bf16",),
         form=is_unsafe,
     ),
-    *(row for row in cpu_table.ROWS if row.by not in _FOR_PROCESSORS),
+    *cpu_table.ROWS,
 )

@@ -14,10 +14,6 @@ from hloforge.pipelines.workarounds.complex_constants import is_complex_array
 from hloforge.pipelines.workarounds.complex_products import is_complex_row, joins_products
 from hloforge.pipelines.workarounds.whole_windows import is_only_window
 
-# Code of our own for processors.
-_FOR_PROCESSORS = frozenset({"keep-factorizations"})
-
-_SHARED = tuple(row for row in cpu_table.ROWS if row.by not in _FOR_PROCESSORS)
 _TURNS = "an invocation of a shader takes the elements one by one, and lavapipe ends it after 65,535 iterations"
 
 
@@ -82,7 +78,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.remainder",
         elements=("u8", "u16", "u32", "u64"),
     ),
-    *(row for row in _SHARED if row.verdict is not Verdict.NATIVE),
+    *(row for row in cpu_table.ROWS if row.verdict is not Verdict.NATIVE),
     *reject(
         f"the windows of one place of its result, or a 64th of all, take more than the {LIMIT} that Vulkan promises a "
         "shader of one array, or their sizes are known to the call alone; IREE's own kernel leaves results unwritten "
@@ -91,5 +87,5 @@ ROWS: tuple[Capability, ...] = (
         form=lacks_kernel,
         hint="convolve fewer images, or parts of the kernel, at a time, name the sizes, or compile for the CPU",
     ),
-    *(row for row in _SHARED if row.verdict is Verdict.NATIVE),
+    *(row for row in cpu_table.ROWS if row.verdict is Verdict.NATIVE),
 )

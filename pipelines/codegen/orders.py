@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hloforge.dialect.mlir import ir
+from hloforge.pipelines.analysis.sort_keys import sort_keys
 from hloforge.pipelines.codegen.algorithms.merge_sort import Less
 from hloforge.pipelines.codegen.algorithms.sort import Sort
 from hloforge.pipelines.codegen.algorithms.sort_keys import Key, Keys, bits_of_key
@@ -17,7 +18,6 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.scalars import Computation, combine
-from hloforge.pipelines.decompose.sort_keys import sort_keys
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator

@@ -33,12 +33,8 @@ from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
 from hloforge.pipelines.analysis.polyphase import WORTH, Phase, Phases
-from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-
-# Features of the narrowest strip of ``dispatch-matmuls`` in f32, which is a line with every model.
-_STRIP = AVX2.line_bytes // 4
 
 
 @register
@@ -105,12 +101,8 @@ class _Rewriting:
             made = self._convolution(image, kernel, wholes, [batch, prod(counts) * features, *lengths], first=True)
             whole = ops.reshape(made, [batch, *counts, features, *lengths])
             return self._interleaved(whole, ["n", *names, "f", *map(str, range(len(counts)))])
-        columns, spare = prod(counts) * features, _spare(prod(counts) * features)
-        if spare:
-            kernel = _padded(kernel, [*[(0, 0)] * (kernel.rank - 1), (0, spare)])
-        made = self._convolution(self.ordered.image, kernel, wholes, [batch, *lengths, columns + spare])
-        if spare:
-            made = ops.slice(made, [0] * made.rank, [batch, *lengths, columns])
+        columns = prod(counts) * features
+        made = self._convolution(self.ordered.image, kernel, wholes, [batch, *lengths, columns])
         whole = ops.reshape(made, [batch, *lengths, *counts, features])
         return self._interleaved(whole, ["n", *map(str, range(len(counts))), *names, "f"])
 
@@ -186,11 +178,6 @@ class _Rewriting:
         ]
         moved = ops.reshape(ops.transpose(whole, [names.index(name) for name in order]), sizes)
         return moved if sizes == list(result.dims) else ops.slice(moved, [0] * len(sizes), result.dims)
-
-
-def _spare(columns: int) -> int:
-    """Features to add to more than half a strip of ``dispatch-matmuls``, which leaves fewer to IREE."""
-    return _STRIP - columns if _STRIP // 2 < columns < _STRIP else 0
 
 
 def _known(phase: Phase | None) -> Phase:

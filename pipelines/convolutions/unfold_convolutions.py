@@ -38,9 +38,11 @@ from hloforge.pipelines.convolutions.few_outputs import by_places
 from hloforge.pipelines.convolutions.space_to_depth import by_window_rows
 from hloforge.pipelines.convolutions.split_groups import by_channels
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.machine import Machine
-from hloforge.pipelines.framework.passes import MachinePass, register
+from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# Features from which products read windows in an image, and terms of a sum that is not short.
+_WIDE, _DEEP = 32, 128
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,15 @@ class _Convolution:
         )
 
 
-def _multiplied(op: ir.Operation, machine: Machine) -> Value:
+def _multiplied(op: ir.Operation) -> Value:
     """Windows beside each other, times the kernel."""
     ordered, convolution = InOrder.of(op), _Convolution.of(op)
     image = _by_features(ordered.image, integer(op, "batch_group_count"))
     # Products do not read windows of so few features in the image, and copies of these are of no whole vectors.
-    is_narrow = image.dims[-1] < machine.least_terms
+    is_narrow = image.dims[-1] < _WIDE
     windows = _unfold(image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1], in_rows=is_narrow)
     # Products of short sums are IREE's, which takes up to five times as long with a transposition in them.
-    is_short = prod(ordered.kernel.dims[:-1]) < machine.deep_terms and windows.dims[-1] < machine.least_terms
+    is_short = prod(ordered.kernel.dims[:-1]) < _DEEP and windows.dims[-1] < _WIDE
     element = Value(op.results[0]).element_type
     return ordered.result(_product(windows, ordered.kernel, convolution, element, alone=is_short))
 
@@ -176,7 +178,7 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
 
 @register
 @dataclass(frozen=True)
-class UnfoldConvolutions(MachinePass):
+class UnfoldConvolutions(Pass):
     """Replace convolutions that IREE computes slowly or not at all by products or depthwise convolutions."""
 
     name: ClassVar[str] = "unfold-convolutions"
@@ -187,7 +189,7 @@ class UnfoldConvolutions(MachinePass):
         def by_product(op: ir.Operation) -> Replacement:
             if not is_better_unfolded(op):
                 return NoMatch("IREE's own loops are as good")
-            return _multiplied(op, self.machine)
+            return _multiplied(op)
 
         apply_patterns(
             module, (*by_features, *by_places, *by_product, *by_window_rows, *by_channels, *by_features_last)

@@ -14,8 +14,7 @@ products with its imaginary part, and a half spectrum those rows or columns of t
 
 The inverse real transform of the half spectrum X is the real part of a complex one, where all but X[0] and X[n/2] count
 twice and what is missing is zero; like XLA's, it takes no notice of the imaginary parts of these two. The factor 1/n is
-a part of the first matrix. With ``leave-large``, transforms of many points stay for ``dispatch-fft``, those of real
-rows of odd length as complex ones.
+a part of the first matrix.
 Source: XLA "Fft"; Van Loan, "Computational Frameworks for the FFT", 1.4, 2.3 and 4.2.
 """
 
@@ -94,26 +93,6 @@ def by_matrices(op: ir.Operation) -> Replacement:
     if not result.element_type.is_complex:
         return x.real
     return ops.complex(x.real, full(x.real, 0) if x.imaginary is None else x.imaginary)
-
-
-@pattern("stablehlo.fft")
-def but_large(op: ir.Operation) -> Replacement:
-    """Small transforms by matrices, large ones of odd real rows by complex ones, and no others."""
-    if not is_static(op):
-        return NoMatch("dynamic size")
-    operand, (kind, lengths) = Value(op.operands[0]), _kind_and_lengths(op)
-    if not fft_plan.is_large(lengths, operand.shape.element_count):
-        return by_matrices[0].rewrite(op)
-    if kind not in ("RFFT", "IRFFT") or lengths[-1] % 2 == 0:
-        return NoMatch("dispatch-fft takes it")
-    if kind == "RFFT":
-        whole = ops.fft(ops.complex(operand, full(operand, 0)), "FFT", lengths)
-        return ops.slice(whole, [0] * whole.rank, Value(op.results[0]).dims)
-    parts = _double_inner(Parts(ops.real(operand), ops.imag(operand)), lengths[-1])
-    edges = [(0, 0)] * (operand.rank - 1) + [(0, lengths[-1] - operand.dims[-1])]
-    padded = parts.each(lambda part: ops.pad(part, 0, edges))
-    assert padded.imaginary is not None
-    return ops.real(ops.fft(ops.complex(padded.real, padded.imaginary), "IFFT", lengths))
 
 
 def _kind_and_lengths(op: Any) -> tuple[str, list[int]]:
@@ -197,15 +176,10 @@ def _by_chirp(x: Parts, transform: Transform) -> Parts:
 @register
 @dataclass(frozen=True)
 class DecomposeFft(Pass):
-    """Replace Fourier transforms of static size.
-
-    Attributes:
-        leave_large: whether transforms of many points stay for ``dispatch-fft``.
-    """
+    """Replace Fourier transforms of static size."""
 
     name: ClassVar[str] = "decompose-fft"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
-    leave_large: bool = False
 
     def run(self, module: ir.Module) -> None:
-        apply_patterns(module, but_large if self.leave_large else by_matrices)
+        apply_patterns(module, by_matrices)

@@ -23,15 +23,6 @@ LARGEST_MATRIX = 16
 LARGEST_PRIME = 64
 
 
-# What gains by a dispatch of its own: so many numbers, and so many points in a row. Smaller ones may fuse into loops.
-LARGE_COUNT, LARGE_LENGTH = 1 << 7, 1 << 2
-
-
-def is_large(lengths: Sequence[int], count: int) -> bool:
-    """Whether ``dispatch-fft`` takes a transform, whose operand has that many elements."""
-    return count >= LARGE_COUNT and lengths[-1] >= LARGE_LENGTH
-
-
 @dataclass(frozen=True)
 class Transform:
     """A discrete Fourier transform of one axis.

@@ -27,7 +27,6 @@ class Fact(Enum):
     NO_QUANTIZED = "no element type is quantized"
     NO_LIBRARY_CALLS = "calls of libraries are decomposed, or are calls of our own factorizations"
     NO_NARROW_FLOATS = "no floating-point element has fewer than 16 bits"
-    NO_KEPT_CALLS = "no call of our own factorizations is left"
     NO_FACTORIZATIONS = "no Cholesky factorization and no triangular system is left"
     NO_CHLO = "no operation is of CHLO"
     SAFE_PRODUCTS = "no product sums over an empty dimension"
@@ -39,7 +38,6 @@ class Fact(Enum):
     COUNTED_CARRIES = "loops carry values in forms that IREE counts right"
     SEPARATE_PADS = "no padding and no padded window reads, in its dispatch, a scatter or a padding with steps"
     UPDATES_DECIDED = "each update is in place or has its copy"
-    SHARED_DISPATCHES = "equal dispatches are one executable"
 
     @property
     def label(self) -> str:
@@ -53,9 +51,6 @@ NOTHING: Facts = frozenset()
 
 # What every pass after normalization may take for granted.
 NORMALIZED: Facts = frozenset({Fact.ONE_FUNCTION, Fact.NO_TUPLES, Fact.NO_MHLO})
-
-# What holds for any program that an importer reads.
-IMPORTED: Facts = frozenset({Fact.NO_KEPT_CALLS})
 
 # A pass that says nothing may rewrite an update, or what reads its array.
 REWRITES: Facts = frozenset({Fact.UPDATES_DECIDED})
@@ -78,7 +73,7 @@ class Contract:
     breaks: Facts = NOTHING
 
 
-def check_order(pipeline: str, contracts: Iterable[Contract], given: Facts = IMPORTED) -> Facts:
+def check_order(pipeline: str, contracts: Iterable[Contract], given: Facts = NOTHING) -> Facts:
     """The facts that hold after a pipeline.
 
     Args:

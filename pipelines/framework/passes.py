@@ -113,17 +113,6 @@ class PatternPass(Pass):
         apply_patterns(module, self.patterns)
 
 
-@dataclass(frozen=True)
-class MachinePass(Pass):
-    """A pass that writes code for a processor, whose numbers are its options: ``name{vector-bytes=64}``.
-
-    Attributes:
-        machine: the processor.
-    """
-
-    machine: Machine = AVX2
-
-
 # Of MLIR's and StableHLO's passes, those that establish or break something.
 NATIVE_CONTRACTS: Final[dict[str, Contract]] = {
     entry.name: entry

@@ -43,7 +43,6 @@ from hloforge.dialect.traits import IN_PLACE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import (
     BARRIER,
-    DISPATCHES,
     LOOP,
     SCATTER,
     UPDATE,
@@ -53,7 +52,6 @@ from hloforge.pipelines.analysis.aliasing import (
     unsafe,
     writers,
 )
-from hloforge.pipelines.framework.builders import stands_in_dispatch
 from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.generics import restored, signless
 from hloforge.pipelines.framework.passes import Pass, register
@@ -113,15 +111,14 @@ def _unsafe(_: ir.Module, block: ir.Block) -> Iterator[tuple[Any, int]]:
 def _parts(module: ir.Module, _: Any) -> Iterator[tuple[Any, int]]:
     """What updates write."""
     for op in operations(module, {UPDATE, SCATTER}):
-        if not stands_in_dispatch(op):
-            numbers = [1] if op.name == UPDATE else range(len(op.operands) - len(op.results), len(op.operands))
-            yield from ((op, number) for number in numbers)
+        numbers = [1] if op.name == UPDATE else range(len(op.operands) - len(op.results), len(op.operands))
+        yield from ((op, number) for number in numbers)
 
 
 def _writes(module: ir.Module, _: Any) -> Iterator[tuple[Any, int]]:
-    """All that may be overwritten, or may be what a dispatch overwrites, outside of dispatches."""
-    for op in operations(module, {*IN_PLACE, *DISPATCHES}):
-        if op.name != LOOP and not stands_in_dispatch(op):
+    """All that may be overwritten."""
+    for op in operations(module, IN_PLACE):
+        if op.name != LOOP:
             yield from ((op, number) for number in overwritten(op))
 
 
@@ -134,7 +131,7 @@ def _keep_accumulators_apart(module: ir.Module) -> None:
     It fills the accumulators of equal sums once, also for those in a loop, and then adds to them in each iteration.
     """
     for op in operations(module, _SUMS):
-        if not _stands_in_loop(op) or stands_in_dispatch(op):
+        if not _stands_in_loop(op):
             continue
         arrays = len(op.results)
         for number in range(arrays, 2 * arrays):

@@ -2,7 +2,7 @@
 
 Queries are ``[b, s, h, d]``, keys ``[b, t, g, d]``, values ``[b, t, g, e]``; each of the g heads of keys serves h / g
 heads of queries. Those are rows of one matrix here, ``[b, g, h / g · s, d]``, so that no key is repeated and the
-scores ``[b, g, rows, t]`` have the form that ``dispatch-attention`` finds.
+scores ``[b, g, rows, t]`` have the form that ``codegen/fused_rows.py`` finds.
 
 The statistics are the logarithms of the sums of exponentials, f32 ``[b, h, s]``: the gradient finds the weights again
 without a second softmax. It has to use those that it is given, because a ring of devices, each with a part of the

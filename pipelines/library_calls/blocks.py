@@ -2,7 +2,7 @@
 
 All of them find a block of rows per iteration: products of matrices subtract what the rows found before contribute
 (wide dispatches, most of the arithmetic), and a loop of its own finds the block's rows one by one. That loop is small
-enough for ``fuse-loops`` to make one dispatch of it. Matrices are ``[b, n, m]``, b of them.
+and its rows are short. Matrices are ``[b, n, m]``, b of them.
 
 Source: Golub & Van Loan, 4.2.9 and 3.1.8; LAPACK Working Note 20.
 """
@@ -17,11 +17,12 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import batch_matmul
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.framework.machine import AVX2
-from hloforge.pipelines.loops.loop_cost import VECTOR_BYTES
 
 # Rows of a block, and the size up to which a matrix is one block: the algorithm's on any target, which was measured for
 # n = 64, 256 and 512 on the CPU.
 ROWS = 64
+# Bytes of a row of a matrix, and of all in a batch, that a loop over rows keeps at hand.
+_ROW_BYTES = 8192
 # The same for batches whose blocks, of more elements of f32 than half of the L2 cache holds, are read from memory every
 # iteration.
 _ROWS_OF_BATCHES = 16
@@ -117,11 +118,11 @@ def count(
     return results
 
 
-def runs_in_one_dispatch(operand: Value) -> bool:
-    """Whether a loop that changes ``[b, n, m]`` row by row is one that ``fuse-loops`` makes one dispatch of."""
+def has_short_rows(operand: Value) -> bool:
+    """Whether a loop that changes ``[b, n, m]`` row by row keeps these at hand."""
     batch, _, width = operand.dims
     row = operand.element_type
-    return not row.is_complex and batch * width * row.bits // 8 <= VECTOR_BYTES
+    return not row.is_complex and batch * width * row.bits // 8 <= _ROW_BYTES
 
 
 def rows_at(operand: Value, start: Value, count: int) -> Value:

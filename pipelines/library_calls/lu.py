@@ -20,9 +20,9 @@ from hloforge.pipelines.library_calls.blocks import (
     columns_at,
     count,
     element_at,
+    has_short_rows,
     magnitude,
     rows_at,
-    runs_in_one_dispatch,
     spread,
     with_columns,
     with_rows,
@@ -132,7 +132,7 @@ def _panel(panel: Value, rows: Value, pivots: Value, info: Value, start: Value, 
 def _without(panel: Value, column: Value, row: Value, pivot: Value) -> Value:
     """The rows of the panel below ``row`` without their part in the direction of the column of l."""
     batch, width, _ = panel.dims
-    if runs_in_one_dispatch(panel):
+    if has_short_rows(panel):
         # Counted from the end: IREE turns a loop around one that begins with its next iteration inside out.
         def turn(number: Value, panel: Value) -> list[Value]:
             other = width - 1 - number

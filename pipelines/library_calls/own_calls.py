@@ -1,6 +1,6 @@
 """hloforge's own factorization calls, between a library's calls and the loops that compute them.
 
-A target may have code for some of them (``keep-factorizations``); ``decompose-factorizations`` makes loops of others::
+Code generation has code for some of them; ``decompose-factorizations`` makes loops of others::
 
     %l, %failed = stablehlo.custom_call @hloforge.cholesky(%a) {backend_config = {lower = true}}
 """

@@ -20,8 +20,8 @@ from hloforge.pipelines.library_calls.blocks import (
     ROWS,
     columns_at,
     count,
+    has_short_rows,
     rows_at,
-    runs_in_one_dispatch,
     spread,
     with_columns,
     with_rows,
@@ -128,7 +128,7 @@ def _panel(panel: Value, start: Value, stop: Value) -> tuple[Value, Value]:
 def _reflected(panel: Value, v: Value, tau: Value, row: Value) -> Value:
     """The rows x of the panel below ``row`` as ``x - tau (adjoint(v) x) v``."""
     width = panel.dims[1]
-    if runs_in_one_dispatch(panel):
+    if has_short_rows(panel):
 
         def turn(number: Value, panel: Value) -> list[Value]:
             other = width - 1 - number

@@ -6,10 +6,11 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import matrix_transpose, zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.kernels.factorizations.strips import LEAST
 from hloforge.pipelines.library_calls.own_calls import orthogonal
 from hloforge.pipelines.library_calls.rows import Number, Position, Rows, count_down, count_up, each_matrix, each_piece
 
+# Rows from which factors are computed from LAPACK's storage, for which code generation has code.
+_LEAST = 16
 # Squares below it, of matrices whose largest magnitude is about 1, are taken for zero: they have lost their digits.
 NEGLIGIBLE = {"f32": 1e-30, "f64": 1e-290}
 
@@ -77,7 +78,7 @@ def accumulated(vectors: Number, taus: Number, offset: int) -> Number:
         offset: how far before its first element a reflector is stored.
     """
     n = vectors.re.dims[1]
-    if vectors.im is None and n - offset >= LEAST:
+    if vectors.im is None and n - offset >= _LEAST:
         return Number(_orthogonal(vectors.re, taus.re, offset))
     parts = [ops.concat_in_dim(pair, 1) for pair in zip(vectors.parts, taus.parts, strict=True)]
     state = Rows.of(Number(*parts), 2)

@@ -1,7 +1,7 @@
-"""Matrices as rows in one buffer, for loops of many small steps that ``fuse-loops`` makes one dispatch of.
+"""Matrices as rows in one buffer, for loops of many small steps.
 
-A method that needs a number before it can say the next one (reflectors, shifted QR) has no wide operations. On the CPU
-it runs as fast as LAPACK's if a whole iteration is one dispatch, whose inner loops take pieces of rows that fit into
+A method that needs a number before it can say the next one (reflectors, shifted QR) has no wide operations. It is as
+fast as LAPACK's if a whole iteration is one piece of code, whose inner loops take pieces of rows that fit into
 registers. What that asks for is here: one buffer that every step updates in place, real planes in place of complex
 numbers, rows padded to whole pieces, and loops over pieces. Every size is static and the code does not grow with it.
 
@@ -19,12 +19,13 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.machine import AVX2
-from hloforge.pipelines.loops.carries import VECTOR_BYTES
 
 # Bytes of a piece, of which two and their multipliers stay in registers of AVX2; these loops serve any target.
 _PIECE_BYTES = AVX2.unrolled_bytes
 # Elements that a piece is a multiple of: a register of f32.
 _LANES = AVX2.vector_bytes // 4
+# Bytes of the smallest buffer.
+_LEAST_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ class Rows:
         count, rows, columns = matrix.re.dims
         width, piece = pieces(columns, matrix.re.element_type.bits)
         parts = matrix.parts
-        # Smaller buffers would be carried in registers, all of which every store then moves.
-        least = VECTOR_BYTES * 8 // (matrix.re.element_type.bits * count * len(parts) * width) + 1
+        # Smaller ones may be values of a loop, all of which every store then moves.
+        least = _LEAST_BYTES * 8 // (matrix.re.element_type.bits * count * len(parts) * width) + 1
         all_rows = max(rows + more, least)
         config = [(0, 0, 0), (0, all_rows - rows, 0), (0, width - columns, 0)]
         padded = [ops.pad(part, 0.0, config) for part in parts]

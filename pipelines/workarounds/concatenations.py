@@ -35,7 +35,6 @@ from hloforge.dialect.operations import integer, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import waited_for
 from hloforge.pipelines.framework import generics
-from hloforge.pipelines.framework.builders import stands_in_dispatch
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -71,11 +70,7 @@ class LegalizeConcatenations(Pass):
 
 def _joins_static(op: ir.Operation) -> bool:
     arrays = list(map(Value, op.operands))
-    return bool(
-        len(arrays) > 1
-        and all(array.shape.is_static and array.shape.element_count for array in arrays)
-        and not stands_in_dispatch(op)
-    )
+    return bool(len(arrays) > 1 and all(array.shape.is_static and array.shape.element_count for array in arrays))
 
 
 def _is_static(op: ir.Operation) -> bool:
@@ -133,7 +128,7 @@ def _choose(op: ir.Operation) -> None:
 
 def _take_from_one(part: Any, op: ir.Operation) -> None:
     """Make what is a slice of one of the arrays alone read that one: JAX's keys are read number by number."""
-    if part.name != "stablehlo.slice" or stands_in_dispatch(part):
+    if part.name != "stablehlo.slice":
         return
     dimension = integer(op, "dimension")
     starts, limits, strides = (list(part.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))

@@ -26,9 +26,9 @@ from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.traits import ELEMENTWISE, Kind, of_kind
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create
+from hloforge.pipelines.framework.elementwise import constant_number, filling, is_elementwise, on_numbers
 from hloforge.pipelines.framework.generics import iterators, restored, signless, signless_type
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.kernels.lang.elementwise import constant_number, filling, is_elementwise, on_numbers
 
 _BARRIER = "stablehlo.optimization_barrier"
 _RETURNS = frozenset({"func.return", "stablehlo.return"})

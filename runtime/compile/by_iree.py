@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from hloforge.dialect import budget
 from hloforge.dialect.abi import donated_arguments
@@ -22,7 +21,6 @@ from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.analysis.aliasing import has_readers_beside_updates
 from hloforge.pipelines.dynamic.specialize import is_dynamic
 from hloforge.pipelines.host_calls import host_calls_of
-from hloforge.pipelines.loops.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
@@ -54,8 +52,6 @@ from hloforge.runtime.options import CompileOptions
 
 # Rows, softmax and sorts take a half to a third of the time.
 _SUMS_IN_VECTORS = "--iree-opt-level=O2"
-# What O2 fuses may need more of the stack than there is: loops over complex matrices of 50 rows did.
-_FEWER_FUSIONS = "--iree-opt-level=O1"
 # Tiles at the edges of arrays as scalar loops of their own. IREE's default is masks in all tiles, where a masked store
 # takes as long as ten others: without them adding 10,000 x 64 numbers takes a third, softmax of 500 x 1,001 a 40th.
 _NO_MASKS = "--iree-llvmcpu-vector-pproc-strategy=peel"
@@ -102,48 +98,34 @@ def compile_by_iree(form: Program, target: Target, options: CompileOptions) -> E
         UnsupportedError, CompileError: as ``compile_program``.
     """
 
-    def lowered(without: frozenset[str]) -> Program:
-        copy = form.clone()
-        with reproducers.of_defects(form.name, options.reproducer_dir):
-            lower(
-                copy.module,
-                target=target.pipeline,
-                machine=target.machine.with_settings(options.machine),
-                without=without | options.without,
-                verify=options.verify,
-                dump_after=options.dump_after,
-                dump_to=options.dump_to,
-            )
-        return copy
-
-    return compile_lowered(lowered, target, options)
+    lowered = form.clone()
+    with reproducers.of_defects(form.name, options.reproducer_dir):
+        lower(
+            lowered.module,
+            target=target.pipeline,
+            verify=options.verify,
+            dump_after=options.dump_after,
+            dump_to=options.dump_to,
+        )
+    return compile_module(lowered, target, options)
 
 
-def compile_lowered(
-    lowered: Callable[[frozenset[str]], Program],
+def compile_module(
+    lowered: Program,
     target: Target,
     options: CompileOptions,
     on_attempt: Callable[[Attempt], None] = lambda _: None,
 ) -> Executable:
-    """Hand a program to IREE's compiler, with its loops fused if IREE takes them so.
+    """Hand a program that has been through the target's pipeline to IREE's compiler.
 
     Args:
-        lowered: makes the program that has been through the target's pipeline, without the passes of these names.
         on_attempt: told of each attempt, of which only the last succeeds.
-
-    Raises:
-        CompileError: as ``compile_program``; of the program without fused loops.
-    """
-    return _climb(_ladder(lowered, target), target, options, on_attempt)
-
-
-def compile_module(lowered: Program, target: Target, options: CompileOptions) -> Executable:
-    """Hand a program that has been through the target's pipeline to IREE's compiler.
 
     Raises:
         CompileError: as ``compile_program``.
     """
-    return _climb(steps(_optimizations(lowered.module, target), lowered), target, options)
+    check_elements(lowered.module, target)
+    return _climb(steps(_optimizations(lowered.module, target), lowered), target, options, on_attempt)
 
 
 def compile_unoptimized(lowered: Program, target: Target, options: CompileOptions, *, last: bool = False) -> Executable:
@@ -180,19 +162,6 @@ def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], opti
         return {name: files[name].read_text() for name in names}
 
 
-def _ladder(lowered: Callable[[frozenset[str]], Program], target: Target) -> Iterator[Step]:
-    """All attempts, with fused loops first: the program without them is made when it is asked for."""
-    program = lowered(frozenset())
-    check_elements(program.module, target)
-    if not has_fused_loops(program.module):
-        yield from steps(_optimizations(program.module, target), program)
-        return
-    # IREE's code generator takes a loop's body as it is, or not at all: outside of a dispatch it takes more.
-    yield from steps(_optimizations_for_fused_loops(program.module, target), program, is_tentative=True)
-    program = lowered(frozenset({FuseLoops.name}))
-    yield from steps(_optimizations(program.module, target), program, change="without fused loops")
-
-
 def _optimizations(module: ir.Module, target: Target) -> tuple[Rung, ...]:
     """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them.
 
@@ -221,16 +190,6 @@ def _optimizations(module: ir.Module, target: Target) -> tuple[Rung, ...]:
             one_worker,
         )
     )
-
-
-def _optimizations_for_fused_loops(module: Any, target: Target) -> tuple[Rung, ...]:
-    """The first of a program's flags, others with O2, and those with fewer fusions."""
-    first, *others = _optimizations(module, target)
-    assert first.flags is not None
-    # Without O2's fusions rather than without fused loops: those of complex matrices came out wrong, besides slow.
-    fewer = Rung("with the fusions of O1", flags=(_FEWER_FUSIONS, *first.flags[1:]), workaround="stack-of-fusions")
-    with_fusions = [rung for rung in others if _SUMS_IN_VECTORS in (rung.flags or ())]
-    return in_order((first, *with_fusions, *(() if is_dynamic(module) else (fewer,))))
 
 
 def _optimizations_for_gpus(module: ir.Module, target: Target) -> tuple[Rung, ...]:

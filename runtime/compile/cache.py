@@ -167,7 +167,6 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         options.dynamic_shapes,
         sorted(options.shapes.items()),
         options.buckets if isinstance(options.buckets, str) else sorted(options.buckets.items()),
-        sorted(options.without),
         options.machine,
         (options.device, options.threads),
         (options.replicas, options.partitions, options.fold_replicas),

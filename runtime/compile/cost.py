@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from math import isqrt, prod
 from typing import Any
 
-from hloforge.dialect.marks import WORK
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import defining_op, integers, is_made_by, operations
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
-from hloforge.pipelines.framework.builders import DISPATCH
 from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.weights import weights_of
 
 # Multiplications of a product from which tiles pay.
 _LARGE_PRODUCT = 1 << 28
-# What is in dispatches of scalar code, which say themselves how much they do.
-_INSIDE = ("func.", "iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
+# What is no operation on arrays.
+_INSIDE = ("func.", "tensor.")
 # What moves nothing by itself: it names arrays, or is done where its result is read.
 _FREE_NAMES = """
 broadcast_in_dim case constant dynamic_slice get_tuple_element if iota optimization_barrier reshape return slice while
@@ -41,9 +39,9 @@ _REPEATED = {"stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota
 _NEAR = 64
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 # Operations of loops that threads share out well; an iteration of others may be in place.
-_SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
-# Operations that IREE gives the memory of an operand; dispatches of our own are among them.
-_IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
+_SHARED = ("stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
+# Operations that IREE gives the memory of an operand.
+_IN_PLACE = {"stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
 _FEW_STEPS = 16
 _SOURCES = {"stablehlo.constant", "stablehlo.iota"}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
@@ -69,8 +67,6 @@ def _loop_of(op: ir.Operation) -> ir.Operation | None:
     """The loop that runs an operation as a dispatch of its own."""
     parent = op.parent
     while parent is not None and parent.operation.name != "stablehlo.while":
-        if parent.operation.name.startswith("flow."):
-            return None
         parent = parent.operation.parent
     return None if parent is None else parent.operation
 
@@ -137,8 +133,6 @@ def _is_splat(constant: ir.Operation) -> bool:
 def _work(op: Any, machine: Machine) -> int:
     if op.name.startswith(_INSIDE) or op.name in _FREE or op.name in _ELEMENTWISE:
         return 0
-    if WORK in op.attributes and (multiplications := int(op.attributes[WORK].value)):
-        return 2 * multiplications // machine.memory_work
     sizes = [_elements(value.type) for value in op.results]
     if op.name == "stablehlo.dot_general":
         return 2 * _multiplications(op) // machine.memory_work

@@ -95,7 +95,7 @@ def is_asked(target: Target, options: CompileOptions) -> bool:
     """Whether our code generator is asked to make programs of a target."""
     if unavailable() or processor_of(target) is None:
         return False
-    return not (options.flags or options.without or options.dump_after)
+    return not (options.flags or options.dump_after)
 
 
 def _made(

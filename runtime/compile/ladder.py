@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
-from hloforge.pipelines.loops.carries_in_place import without_links
 from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
 from hloforge.runtime.artifact.attempts import AS_IS, Attempts
 from hloforge.runtime.artifact.executable import Executable
@@ -83,11 +82,6 @@ def overwritten_by_its_reader(failures: Sequence[Failure]) -> bool:
     return overwritten(failures) and _first_overwritten(failures).in_one_operation
 
 
-def overwritten_by_another(failures: Sequence[Failure]) -> bool:
-    """As ``overwritten``; at first it was another operation that wrote."""
-    return overwritten(failures) and not _first_overwritten(failures).in_one_operation
-
-
 def _first_overwritten(failures: Sequence[Failure]) -> OverwrittenError:
     return next(failure.error for failure in failures if isinstance(failure.error, OverwrittenError))
 
@@ -124,7 +118,6 @@ def _with_copied_parts(module: Any) -> bool:
 
 
 def _with_copies_of_all(module: Any) -> bool:
-    without_links(module)
     DecideUpdates(copied="all").run(module)
     return True
 
@@ -143,8 +136,6 @@ def _with_few_arrays(module: Any) -> bool:
 REPAIRS: tuple[Rung, ...] = (
     Rung("with all arrays counted", with_too_many_arrays, change=_with_arrays_counted, workaround="many-arguments"),
     Rung("with few arrays", with_too_many_arrays, change=_with_few_arrays, workaround="many-arguments"),
-    # IREE takes away copies that updates need where its arrays are linked to the device.
-    Rung("without links", overwritten_by_another, change=without_links, workaround="overwritten-operands"),
     # IREE places what is written where it belongs, also if the dispatch that computes it reads the array.
     Rung("copies of parts", overwritten_by_its_reader, change=_with_copied_parts, workaround="overwritten-operands"),
     Rung("copies of all", overwritten, change=_with_copies_of_all, workaround="overwritten-operands"),

@@ -12,7 +12,6 @@ from hloforge.dialect.errors import Error
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.capability.audit import describe
-from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.framework.stage import Stage
@@ -74,7 +73,6 @@ def record_lowering(
     pipeline: str,
     *,
     most_lines: int,
-    machine: Machine = AVX2,
     on_pass: Callable[[str], None] = lambda _: None,
     check: Callable[[ir.Module], None] = lambda _: None,
 ) -> LoweringRecord:
@@ -83,7 +81,6 @@ def record_lowering(
     Args:
         pipeline: as of ``pipelines.named.stages``.
         most_lines: how many lines of the IR a snapshot keeps.
-        machine: the processor of the target (``Target.machine``), for which some passes write code.
         on_pass: told of each pass before it runs.
         check: raises an error of hloforge if the target cannot compile what the passes made.
     """
@@ -92,7 +89,7 @@ def record_lowering(
     found = [_snapshot(module, tracker, "as read", "", "", 0.0, Counter())]
     before = _plain_text(module)
     ran = 0
-    for stage in stages(pipeline, machine):
+    for stage in stages(pipeline):
         on_pass(str(stage.entry))
         manager = PassManager([stage.entry])
         try:

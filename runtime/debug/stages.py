@@ -16,7 +16,7 @@ from hloforge.pipelines.framework.passes import Pass
 from hloforge.pipelines.named import pipeline
 from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.compile.by_iree import compile_lowered, compile_unoptimized
+from hloforge.runtime.compile.by_iree import compile_module, compile_unoptimized
 from hloforge.runtime.compile.generated import generated
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.compile.weight_placement import place_weights
@@ -35,7 +35,7 @@ class Recipe:
 
     Attributes:
         target: as of ``Target.parse``.
-        options: ``without`` may name any pass here.
+        without: passes to leave out.
         plain: IREE's compiler alone, on the normalized program.
         upto: how many passes of the target's pipeline to run; None for all.
         quick: only with the flags that IREE's compiler gets last, when it failed with all others.
@@ -44,6 +44,7 @@ class Recipe:
 
     target: str = "cpu"
     options: CompileOptions = field(default_factory=CompileOptions)
+    without: frozenset[str] = frozenset()
     plain: bool = False
     upto: int | None = None
     quick: bool = False
@@ -52,29 +53,28 @@ class Recipe:
     @property
     def may_generate(self) -> bool:
         """Whether our own code generator is asked, as it is for a program that nobody examines."""
-        return not (self.by_iree or self.plain or self.quick or self.options.without) and self.upto is None
+        return not (self.by_iree or self.plain or self.quick or self.without) and self.upto is None
 
     def to_json(self) -> dict[str, Any]:
         own = {"target": self.target, "plain": self.plain, "upto": self.upto, "quick": self.quick}
-        own["by_iree"] = self.by_iree
+        own |= {"by_iree": self.by_iree, "without": sorted(self.without)}
         return own | {"options": options_json(self.options)}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Recipe:
-        return cls(**(found | {"options": options_of(found["options"])}))
+        return cls(**(found | {"options": options_of(found["options"]), "without": frozenset(found["without"])}))
 
     def passes(self) -> list[Pass]:
         """The passes of the target's pipeline that run."""
-        chosen = [entry for entry in _pipeline(self.target, self.options.machine) if self._runs(entry)]
+        chosen = [entry for entry in _pipeline(self.target) if self._runs(entry)]
         return chosen if self.upto is None else chosen[: self.upto]
 
     def _runs(self, entry: Pass) -> bool:
-        return not {entry.name, str(entry)} & self.options.without
+        return not {entry.name, str(entry)} & self.without
 
 
-def _pipeline(target: str, settings: tuple[str, ...] = ()) -> list[Pass]:
-    chosen = Target.parse(target)
-    return pipeline(chosen.pipeline, chosen.machine.with_settings(settings))
+def _pipeline(target: str) -> list[Pass]:
+    return pipeline(Target.parse(target).pipeline)
 
 
 def options_json(options: CompileOptions) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 def options_of(found: dict[str, Any]) -> CompileOptions:
     """``CompileOptions`` that ``options_json`` wrote."""
-    sets = {name: frozenset(found[name]) for name in ("without", "host_calls", "dump_after")}
+    sets = {name: frozenset(found[name]) for name in ("host_calls", "dump_after")}
     tuples = {name: tuple(found[name]) for name in ("flags", "machine")}
     tuples["libraries"] = tuple(map(Path, found["libraries"]))
     shapes = {name: tuple(sizes) for name, sizes in found["shapes"].items()}
@@ -115,21 +115,16 @@ def compile_recipe(program: Program, recipe: Recipe, say: Callable[[str], None] 
         if (made := generated(program, target, options)) is not None:
             return made
 
-    def lowered(without: frozenset[str]) -> Program:
-        copy = program.clone()
-        if recipe.plain:
-            say("pass normalize")
-            normalize(copy.module)
-        else:
-            chosen = [entry for entry in recipe.passes() if entry.name not in without]
-            manager = PassManager(chosen, on_pass=lambda entry: say(f"pass {entry}"))
-            manager.run(copy.module)
-        say("iree-compile")
-        return copy
-
+    lowered = program.clone()
+    if recipe.plain:
+        say("pass normalize")
+        normalize(lowered.module)
+    else:
+        PassManager(recipe.passes(), on_pass=lambda entry: say(f"pass {entry}")).run(lowered.module)
+    say("iree-compile")
     if recipe.plain or recipe.quick:
-        return compile_unoptimized(lowered(frozenset()), target, options, last=not recipe.plain)
-    return compile_lowered(lowered, target, options)
+        return compile_unoptimized(lowered, target, options, last=not recipe.plain)
+    return compile_module(lowered, target, options)
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ class Stage:
 def check_passes(recipe: Recipe) -> None:
     """Raises OptionError if a pass shall be left out that does not exist."""
     known = {name for entry in _pipeline(recipe.target) for name in (entry.name, str(entry))}
-    for name in sorted(recipe.options.without - known - passes_by_name().keys()):
+    for name in sorted(recipe.without - known - passes_by_name().keys()):
         raise OptionError(f"--without: no pass is called {name!r}", hint="hloforge opt --list-passes shows all")
 
 

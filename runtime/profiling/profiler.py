@@ -11,7 +11,6 @@ from typing import Any
 
 from hloforge.dialect.errors import Error, ExecutionError, OptionError
 from hloforge.dialect.program import Program
-from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.compile.by_iree import phases_of
@@ -245,16 +244,10 @@ def _sites(
     """
     program, options = _prepared(program, options)
     numbered, labels = labelled(program)
-    parsed = Target.parse(target)
-    # IREE may have refused fused loops, and nothing in the vmfb says so.
-    for without in (frozenset[str](), frozenset({FuseLoops.name})):
-        copy = numbered.clone()
-        left_out = without | options.without
-        machine = parsed.machine.with_settings(options.machine)
-        lower(copy.module, target=parsed.pipeline, machine=machine, without=left_out, verify=False)
-        for further in (_QUICK, ()):
-            found = batches(phases_of(copy, (*flags, *further), _PHASES, options))
-            if names <= Places(found).names:
-                return found, labels
+    lower(numbered.module, target=Target.parse(target).pipeline, verify=False)
+    for further in (_QUICK, ()):
+        found = batches(phases_of(numbered, (*flags, *further), _PHASES, options))
+        if names <= Places(found).names:
+            return found, labels
     missing = sorted(names - Places(found).names)
     raise Error(f"compiling the program again makes no dispatch {missing[0]}")

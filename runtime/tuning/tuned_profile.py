@@ -1,8 +1,8 @@
 """Profiles: how one program, or programs like it, compile and run fastest; ``hloforge tune`` finds and writes them.
 
 A profile is data, and comes from anywhere: a flag of IREE's compiler may name a program that it runs. So what a file
-says is taken only if ``tune`` may have written it: flags of a list with values of theirs, optimizing passes, a device,
-and such numbers of the machine.
+says is taken only if ``tune`` may have written it: flags of a list with values of theirs, a device, and such numbers
+of the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from hloforge.dialect.errors import Location, OptionError
 from hloforge.pipelines.framework.machine import check_settings
-from hloforge.pipelines.named import OPTIMIZING
 from hloforge.runtime.data.files import write_atomically
 from hloforge.runtime.options import CompileOptions, check_device
 
@@ -24,6 +23,8 @@ _FORMAT = "hloforge.profile"
 _LONGEST = 1 << 20
 _MOST_THREADS = 1 << 16
 _SWITCH = ("", "true", "false")
+# What profiles of hloforge 0.1 say and this one has no more: passes to leave out, and numbers of the machine.
+_FORMER, _FORMER_NUMBERS = frozenset({"without"}), frozenset({"dispatch-work", "group-elements"})
 # The flags of IREE's compiler that ``tune`` asks about, with the values that they may have.
 FLAGS = {
     "--iree-opt-level": ("O0", "O1", "O2", "O3"),
@@ -46,14 +47,12 @@ class Profile:
 
     Attributes:
         flags: of IREE's compiler, after hloforge's.
-        without: optimizing passes to leave out.
         device: where sessions run if nobody says; empty for hloforge's choice.
         threads: of the device; 0 for one a core.
-        machine: numbers of the processor's model, ``dispatch-work=16384``, of ``machine.TUNABLE``.
+        machine: numbers of the processor's model, ``l2-bytes=1048576``, of ``machine.TUNABLE``.
     """
 
     flags: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
     device: str = ""
     threads: int = 0
     machine: tuple[str, ...] = ()
@@ -61,7 +60,7 @@ class Profile:
     def __str__(self) -> str:
         device = f"{self.device}{f' of {self.threads}' if self.threads else ''}"
         flags = (flag.removeprefix("--iree-") for flag in self.flags)
-        parts = [*flags, *(f"no {name}" for name in self.without), *self.machine, device]
+        parts = [*flags, *self.machine, device]
         return ", ".join(filter(None, parts)) or "default"
 
     def applied(self, options: CompileOptions) -> CompileOptions:
@@ -69,7 +68,6 @@ class Profile:
         return replace(
             options,
             flags=(*self.flags, *options.flags),
-            without=options.without | set(self.without),
             machine=options.machine or self.machine,
             device=options.device or self.device,
             threads=options.threads or self.threads,
@@ -89,20 +87,19 @@ class Profile:
         except (ValueError, RecursionError) as error:
             raise OptionError(f"{path} is no profile: {error}", hint=_HINT) from None
         names = {field.name for field in fields(cls)}
-        if not isinstance(found, dict) or found.get("kind") != _FORMAT or found.keys() - names != {"kind"}:
+        if not isinstance(found, dict) or found.get("kind") != _FORMAT or found.keys() - names - _FORMER != {"kind"}:
             raise OptionError(f"{path} is no profile of this hloforge", hint=_HINT)
         # Profiles of hloforge 0.1 say nothing of the machine.
         written: dict[str, Any] = {"machine": []} | found
         match written:
             case {
                 "flags": list(flags),
-                "without": list(without),
                 "device": str(device),
                 "threads": int(threads),
                 "machine": list(machine),
             }:
-                lists = [tuple(map(str, part)) for part in (flags, without, machine)]
-                profile = cls(lists[0], lists[1], device, threads, lists[2])
+                numbers = (number for number in map(str, machine) if number.partition("=")[0] not in _FORMER_NUMBERS)
+                profile = cls(tuple(map(str, flags)), device, threads, tuple(numbers))
                 try:
                     profile.check()
                 except OptionError as error:
@@ -122,12 +119,6 @@ class Profile:
                 raise OptionError(
                     f"a profile may not set {name} to {value!r}",
                     hint=f"its values: {', '.join(filter(None, values))}; {_BY_HAND}",
-                )
-        for name in self.without:
-            if name not in OPTIMIZING:
-                raise OptionError(
-                    f"a profile may not leave out {name!r}, which is no optimizing pass",
-                    hint=f"those are: {', '.join(OPTIMIZING)}",
                 )
         try:
             check_settings(self.machine)

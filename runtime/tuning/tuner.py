@@ -1,4 +1,4 @@
-"""``hloforge tune``: search for the flags, passes, thresholds and device that make one program fastest.
+"""``hloforge tune``: search for the device and the numbers or flags that make one program fastest.
 
 One question after the other is asked of the best form so far: each answer is compiled, checked against the reference,
 and timed in turn with the best one. That finds a good form in as many compilations as there are answers, where all
@@ -16,7 +16,6 @@ from typing import Any
 from hloforge.dialect.errors import Error, MismatchError, ReferenceEngineError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.framework.machine import TUNABLE
-from hloforge.pipelines.named import OPTIMIZING, lower
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.compile.targets import Target
@@ -110,7 +109,7 @@ def tune(
 
     Args:
         arguments: what it is called with, to check and to time it.
-        options: their flags and passes hold for every form.
+        options: their flags hold for every form.
         reference: the engine that every form has to agree with; None, or one that cannot evaluate the program: the
             untuned form.
         budget: seconds; no new form is begun after them.
@@ -127,7 +126,7 @@ def tune(
         search.judge_by(reference)
     end = time.monotonic() + budget
     trials: list[Trial] = []
-    # Asking costs time as well: a question about passes lowers the program once for each.
+    # Asking costs time as well: a question about the machine compiles the program for each number.
     for profile in search.profiles(lambda: time.monotonic() < end):
         trials.append(search.attempt(profile))
         on_trial(trials[-1])
@@ -172,23 +171,24 @@ class _Search:
     def _questions(self) -> Iterator[list[Profile]]:
         """Answers to one question after the other. A question without answers gives time to look at the clock."""
         yield [replace(self.best.profile, device=device, threads=threads) for device, threads in _devices(self.target)]
-        usual = self._lowered(Profile())
-        for name in OPTIMIZING:
-            matters = self._lowered(Profile(without=(name,))) != usual
-            without = (*self.best.profile.without, name)
-            yield [replace(self.best.profile, without=without)] if matters else []
+        if not self.untuned.executable.manifest.is_generated:
+            for flag in _flags(self.target):
+                yield [replace(self.best.profile, flags=_with(self.best.profile.flags, flag))]
+            return
         for name, values in TUNABLE.items():
-            # The values that change this program; of equal programs one.
-            settings = [f"{name}={value}" for value in values]
-            texts = {self._lowered(Profile(machine=(setting,))): setting for setting in settings}
             known = self.best.profile.machine
-            yield [
-                replace(self.best.profile, machine=_with(known, setting))
-                for text, setting in texts.items()
-                if text != usual
-            ]
-        for flag in _flags(self.target):
-            yield [replace(self.best.profile, flags=_with(self.best.profile.flags, flag))]
+            yield list(
+                self._distinct([replace(self.best.profile, machine=_with(known, f"{name}={v}")) for v in values])
+            )
+
+    def _distinct(self, profiles: Sequence[Profile]) -> Iterator[Profile]:
+        """Those that make code of their own."""
+        seen = {self.best.executable.vmfb}
+        for profile in profiles:
+            made = self._compiled(profile).vmfb
+            if made not in seen:
+                seen.add(made)
+                yield profile
 
     def attempt(self, profile: Profile) -> Trial:
         """Compile, check and time one form; it becomes the best one if it is faster."""
@@ -215,11 +215,17 @@ class _Search:
         return Tuned(executable, self.best.profile, trials, 1 / ratio)
 
     def _form(self, profile: Profile) -> _Form:
-        key = profile.flags, profile.without, profile.machine
+        executable = self._compiled(profile)
+        session = executable.load(device=profile.device or None, threads=profile.threads or None)
+        return _Form(profile, executable, session)
+
+    def _compiled(self, profile: Profile) -> Executable:
+        """The program for any device."""
+        key = profile.flags, profile.machine
         if key not in self.compiled:
-            self.compiled[key] = compile_program(self.program, self.target, profile.applied(self.options))
-        session = self.compiled[key].load(device=profile.device or None, threads=profile.threads or None)
-        return _Form(profile, self.compiled[key], session)
+            options = replace(profile, device="", threads=0).applied(self.options)
+            self.compiled[key] = compile_program(self.program, self.target, options)
+        return self.compiled[key]
 
     def _agrees(self, results: Any) -> bool:
         if self.reference is None:
@@ -230,12 +236,6 @@ class _Search:
         calls = {side: (lambda at=at: at.session(*self.arguments)) for side, at in (("form", form), ("other", other))}
         found = interleaved(calls, self.seconds)
         return found["form"].median / found["other"].median
-
-    def _lowered(self, profile: Profile) -> str:
-        copy, options = self.program.clone(), profile.applied(self.options)
-        machine = self.target.machine.with_settings(options.machine)
-        lower(copy.module, target=self.target.pipeline, machine=machine, without=options.without)
-        return copy.text()
 
 
 def _flags(target: Target) -> list[str]:

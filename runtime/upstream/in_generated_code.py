@@ -82,13 +82,6 @@ CODE: tuple[Workaround, ...] = (
         reproducer="hoisted_constants.mlir",
     ),
     Workaround(
-        "stack-of-fusions",
-        "fuses loops over complex matrices at O2 so that they need more of the stack than there is",
-        flags=("_FEWER_FUSIONS",),
-        unshown="not seen again: `eigh` and `svd` of 50 complex rows compile at O2 for x86-64, its levels v3 and v4, "
-        "by today's passes and by those of the commit that added the flag. It is only tried after failures",
-    ),
-    Workaround(
         "copied-results",
         "has no machine code for dispatches that copy one of their results, unless these are one piece of work",
         flags=("_ONE_WORKER",),

@@ -187,13 +187,6 @@ PROGRAMS: tuple[Workaround, ...] = (
         since="3.12.0",
         reproducer="reversed_windows.mlir",
     ),
-    Workaround(
-        "equal-operations",
-        "takes a dispatch's result for its first one where both are written by equal operations",
-        passes=("fuse-loops",),
-        since="3.12.0",
-        reproducer="equal_operations.mlir",
-    ),
     # Indices and windows.
     Workaround(
         "gather-out-of-bounds",

@@ -13,8 +13,8 @@ __all__ = ["NO_WORKAROUNDS", "OTHER_FLAGS", "WORKAROUNDS", "Workaround"]
 
 WORKAROUNDS: tuple[Workaround, ...] = (*PROGRAMS, *CODE)
 
-# Passes that would stay if IREE had no faults, and why. Those of ``pipelines/optimize`` are code that is faster than
-# IREE's; those of ``pipelines/normalize`` bring XLA's forms to StableHLO. Neither is listed.
+# Passes that would stay if IREE had no faults, and why. Those of ``pipelines/normalize`` bring XLA's
+# forms to StableHLO, and are not listed.
 NO_WORKAROUNDS: dict[str, str] = {
     "check-equal-sizes": "checks a caller's arrays",
     "import-host-calls": "calls functions of the host",

@@ -53,7 +53,7 @@ def write(folder: Path) -> None:
     )
     for name, data in made.items():
         (folder / name).write_bytes(data)
-    Profile(("--iree-opt-level=O2",), ("fuse-loops",), "local-task", 2).save(folder / "profile.json")
+    Profile(("--iree-opt-level=O2",), "local-task", 2).save(folder / "profile.json")
     save_file({name: np.ascontiguousarray(array) for name, array in WEIGHTS.items()}, folder / "weights.safetensors")
     weights.write(folder / "weights.irpa", ".irpa", WEIGHTS)
     _sign(folder)

@@ -91,7 +91,7 @@ def test_a_vmfb_runs_or_says_which_iree_it_needs(folder: Path) -> None:
 
 @releases
 def test_profiles_and_weights(folder: Path) -> None:
-    assert Profile.load(folder / "profile.json") == Profile(("--iree-opt-level=O2",), ("fuse-loops",), "local-task", 2)
+    assert Profile.load(folder / "profile.json") == Profile(("--iree-opt-level=O2",), "local-task", 2)
     assert weights.described(folder / "weights.safetensors") == {"kernel": ("F32", (3, 4)), "bias": ("I8", (2,))}
     found = dict(weights._opened(folder / "weights.irpa").items())
     for name, array in WEIGHTS.items():

@@ -276,7 +276,7 @@ def _cache_entry(path: Path, data: bytes) -> None:
 def _profiles() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "profile.json"
-        Profile(("--iree-opt-level=O2",), ("fuse-loops",), "local-task", 2).save(path)
+        Profile(("--iree-opt-level=O2",), "local-task", 2).save(path)
         return [path.read_bytes()]
 
 

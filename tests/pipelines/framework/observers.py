@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
-from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.analysis.forms import (
     fills_with_complex,
@@ -16,10 +14,8 @@ from hloforge.pipelines.analysis.forms import (
     sums_16_bit_floats,
 )
 from hloforge.pipelines.analysis.origins import PADDING, padded_in_steps
-from hloforge.pipelines.framework.facts import IMPORTED, Fact
+from hloforge.pipelines.framework.facts import NOTHING, Fact
 from hloforge.pipelines.framework.passes import Pass
-
-_KEPT = {BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL}
 
 
 def _has_type(*parts: str) -> Callable[[Any], bool]:
@@ -41,10 +37,6 @@ def _either(*given: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda op: any(each(op) for each in given)
 
 
-def _is_kept_call(op: Any) -> bool:
-    return op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value in _KEPT
-
-
 # By fact, whether an operation shows that it does not hold. Facts about buffers and orders cannot be seen in one.
 CONTRADICTS: dict[Fact, Callable[[Any], bool]] = {
     Fact.ONE_FUNCTION: _named("func.call", lambda op: not str(op.attributes["callee"]).startswith("@host.")),
@@ -53,7 +45,6 @@ CONTRADICTS: dict[Fact, Callable[[Any], bool]] = {
     Fact.NO_TOKENS: _has_type("!stablehlo.token"),
     Fact.NO_QUANTIZED: _has_type("!quant."),
     Fact.NO_NARROW_FLOATS: _has_type("f4E", "f6E", "f8E"),
-    Fact.NO_KEPT_CALLS: _is_kept_call,
     Fact.NO_FACTORIZATIONS: _either(_named("stablehlo.cholesky"), _named("stablehlo.triangular_solve")),
     Fact.NO_CHLO: _is_of("chlo"),
     Fact.SAFE_PRODUCTS: _named("stablehlo.dot_general", multiplies_nothing),
@@ -80,7 +71,7 @@ def seen(module: Any) -> dict[Fact, str]:
 
 def lies(module: Any, passes: list[Pass]) -> Iterator[str]:
     """Run the passes; each fact that holds by the passes' own statements, and that the module contradicts."""
-    held = IMPORTED
+    held = NOTHING
     for entry in passes:
         contract = entry.contract()
         entry.run(module)

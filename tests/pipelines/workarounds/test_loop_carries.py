@@ -11,11 +11,13 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.framework.manager import PassManager
-from hloforge.pipelines.loops.fuse_loops import FuseLoops
+from hloforge.pipelines.named import lower
 from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
+from hloforge.runtime.compile.by_iree import compile_module
 from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
@@ -245,7 +247,9 @@ def test_a_list_of_one_element_that_is_fixed_or_another_carry_compiles(
     assert not operations(module, {"stablehlo.dynamic_update_slice"})
     assert len(operations(module, {"stablehlo.select"})) == selects
     assert len(operations(module, {"stablehlo.optimization_barrier"})) == 1 - selects
-    run = compile_program(read(text), options=CompileOptions(without=frozenset({FuseLoops.name})))
+    program = read(text)
+    lower(program.module)
+    run = compile_module(program, Target(), CompileOptions()).load()
     x = np.array([[1, 2, 3, -4]], np.float32)
     for count, factor in enumerate(turns):
         total, last = run(x, np.float32(count))

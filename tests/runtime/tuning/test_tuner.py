@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge.pipelines.framework.machine import AVX2
-from hloforge.pipelines.named import OPTIMIZING, lower
 from hloforge.runtime.compile import cache
+from hloforge.runtime.compile.cache import CODEGEN
 from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.generated import IREE
 from hloforge.runtime.devices import devices, drivers
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.tuning import tuner
@@ -42,20 +42,19 @@ BROKEN, WRONG = "--iree-no-such-flag", "--iree-opt-level=O0"
 
 
 def test_a_profile_is_read_back(tmp_path: Path) -> None:
-    profile = Profile(("--iree-opt-level=O3",), ("fuse-loops",), "local-task", 2, ("dispatch-work=16384",))
+    profile = Profile(("--iree-opt-level=O3",), "local-task", 2, ("l2-bytes=1048576",))
     profile.save(tmp_path / "p.json")
     assert Profile.load(tmp_path / "p.json") == profile
     options = profile.applied(CompileOptions(flags=("--iree-opt-level=O1",), device="local-sync"))
     assert options.flags == ("--iree-opt-level=O3", "--iree-opt-level=O1")  # the user's flag comes last, and wins
-    assert (options.device, options.threads, options.without) == ("local-sync", 2, {"fuse-loops"})
-    assert options.machine == ("dispatch-work=16384",)
+    assert (options.device, options.threads, options.machine) == ("local-sync", 2, ("l2-bytes=1048576",))
 
 
-def test_a_profile_that_says_nothing_of_the_machine_is_read(tmp_path: Path) -> None:
-    """Those of hloforge 0.1."""
-    fields = {"kind": "hloforge.profile", "flags": [], "without": ["fuse-loops"], "device": "", "threads": 0}
-    (tmp_path / "p.json").write_text(json.dumps(fields))
-    assert Profile.load(tmp_path / "p.json") == Profile(without=("fuse-loops",))
+@pytest.mark.parametrize("more", [{}, {"machine": ["dispatch-work=16384", "l2-bytes=1048576"]}], ids=["0.1", "0.2"])
+def test_what_former_profiles_say_of_passes_means_nothing(more: dict[str, Any], tmp_path: Path) -> None:
+    fields = {"kind": "hloforge.profile", "flags": [], "without": ["fuse-loops"], "device": "", "threads": 2}
+    (tmp_path / "p.json").write_text(json.dumps(fields | more))
+    assert Profile.load(tmp_path / "p.json") == Profile(threads=2, machine=("l2-bytes=1048576",) if more else ())
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"kind": "other"}', '{"kind": "hloforge.profile", "flags": 3}'])
@@ -78,12 +77,10 @@ def test_what_is_no_profile_is_refused(text: str, tmp_path: Path) -> None:
         ({"flags": ["--iree-dispatch-creation-data-tiling="]}, "set --iree-dispatch-creation-data-tiling to ''"),
         ({"flags": ["--iree-llvmcpu-distribution-size=-1"]}, "set --iree-llvmcpu-distribution-size to '-1'"),
         ({"flags": [["--iree-opt-level=O3"]]}, "may not have the flag"),
-        ({"without": ["clamp-gather-indices"]}, "leave out 'clamp-gather-indices', which is no optimizing pass"),
-        ({"without": [3]}, "leave out '3'"),
-        ({"machine": ["l1-bytes=4096"]}, "'l1-bytes' is no number of a machine to set"),
-        ({"machine": ["dispatch-work=0"]}, "dispatch-work may not be '0'"),
-        ({"machine": ["dispatch-work=065536"]}, "dispatch-work may not be '065536'"),
-        ({"machine": [["dispatch-work=16384"]]}, "is no number of a machine to set"),
+        ({"machine": ["vector-bytes=64"]}, "'vector-bytes' is no number of a machine to set"),
+        ({"machine": ["l2-bytes=0"]}, "l2-bytes may not be '0'"),
+        ({"machine": ["l2-bytes=0524288"]}, "l2-bytes may not be '0524288'"),
+        ({"machine": [["l2-bytes=524288"]]}, "is no number of a machine to set"),
         ({"device": "dlopen://evil.so"}, "unknown device 'dlopen://evil.so'"),
         ({"threads": -1}, "-1 threads"),
         ({"threads": 10**9}, "1000000000 threads"),
@@ -92,7 +89,7 @@ def test_what_is_no_profile_is_refused(text: str, tmp_path: Path) -> None:
 )
 def test_a_profile_is_options_and_no_flags(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "p.json"
-    fields = {"kind": "hloforge.profile", "flags": [], "without": [], "device": "", "threads": 0}
+    fields = {"kind": "hloforge.profile", "flags": [], "device": "", "threads": 0}
     path.write_text(json.dumps(fields | changes))
     with pytest.raises(hloforge.OptionError, match=re.escape(message)) as caught:
         Profile.load(path)
@@ -101,7 +98,7 @@ def test_a_profile_is_options_and_no_flags(changes: dict[str, Any], message: str
 
 def test_what_tune_asks_about_may_stand_in_a_profile(tmp_path: Path) -> None:
     for flag in tuner._FLAGS:
-        Profile((flag,), OPTIMIZING, "vulkan", 2).save(tmp_path / "p.json")
+        Profile((flag,), "vulkan", 2).save(tmp_path / "p.json")
         assert Profile.load(tmp_path / "p.json").flags == (flag,)
     assert {flag.partition("=")[0] for flag in tuner._FLAGS} == set(FLAGS)
 
@@ -112,22 +109,16 @@ def test_a_profile_without_an_end_is_not_read_to_it() -> None:
 
 
 def test_a_vmfb_remembers_its_device() -> None:
-    executable = hloforge.compile(TEXT, device="local-task", threads=1, without=frozenset({"fuse-loops"}))
+    executable = hloforge.compile(TEXT, device="local-task", threads=1)
     assert executable.load().device == "local-task"
     assert executable.load(device="local-sync").device == "local-sync"
     np.testing.assert_allclose(executable(X), 11 * X, rtol=1e-6)
-
-
-def test_only_optimizing_passes_can_be_left_out() -> None:
-    with pytest.raises(hloforge.PipelineError, match="decompose-sort"):
-        lower(hloforge.read(TEXT).module, without=frozenset({"decompose-sort"}))
 
 
 def test_what_measures_slower_at_the_end_is_no_winner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form wins its own comparison, and the last one says otherwise."""
     ratios = iter([0.5] * 2 + [1.25])
     monkeypatch.setattr(tuner, "_FLAGS", ())
-    monkeypatch.setattr(tuner, "OPTIMIZING", ())
     monkeypatch.setattr(tuner, "TUNABLE", {})
     monkeypatch.setattr(tuner, "_devices", lambda _: [("local-sync", 0), ("local-task", 0)])
     monkeypatch.setattr(tuner._Search, "_ratio", lambda *_: next(ratios))
@@ -137,7 +128,7 @@ def test_what_measures_slower_at_the_end_is_no_winner(monkeypatch: pytest.Monkey
 
 
 def test_without_time_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuner._Search, "_lowered", lambda *_: pytest.fail("lowered"))
+    monkeypatch.setattr(tuner._Search, "_distinct", lambda *_: pytest.fail("asked"))
     assert tuner.tune(hloforge.read(TEXT), [X], budget=0).trials == ()
 
 
@@ -155,6 +146,7 @@ def _compile(program: Any, target: Any, options: CompileOptions) -> hloforge.Exe
 
 @pytest.fixture
 def questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CODEGEN, IREE)
     monkeypatch.setattr(tuner, "_FLAGS", (BROKEN, WRONG))
     monkeypatch.setattr(tuner, "compile_program", _compile)
 
@@ -170,8 +162,6 @@ def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
     problems = {trial.profile.flags[-1]: trial.problem for trial in seen if trial.profile.flags}
     assert "no-such-flag" in problems[BROKEN]
     assert problems[WRONG] == "its results differ"
-    assert ("fuse-loops",) in [trial.profile.without for trial in seen]
-    assert ("dispatch-matmuls",) not in [trial.profile.without for trial in seen]  # there is none
     assert not {BROKEN, WRONG} & set(found.profile.flags)
     np.testing.assert_allclose(found.executable(X), 11 * X, rtol=1e-6)
     assert found.executable.load().device == (found.profile.device or "local-sync")
@@ -209,42 +199,29 @@ def test_without_a_device_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -
         tuner.tune(hloforge.read(TEXT), [X], "cuda:sm_90")
 
 
-_PRODUCT = """func.func @main(%x: tensor<64x96xf32>, %y: tensor<96x62xf32>) -> tensor<64x62xf32> {
+_PRODUCT = """func.func @main(%x: tensor<300x2048xf32>, %y: tensor<2048x600xf32>) -> tensor<300x600xf32> {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
-    : (tensor<64x96xf32>, tensor<96x62xf32>) -> tensor<64x62xf32>
-  return %0 : tensor<64x62xf32>
+    : (tensor<300x2048xf32>, tensor<2048x600xf32>) -> tensor<300x600xf32>
+  return %0 : tensor<300x600xf32>
 }
 """
 
 
-def _has_own_product(settings: tuple[str, ...]) -> bool:
-    program = hloforge.read(_PRODUCT)
-    lower(program.module, machine=AVX2.with_settings(settings))
-    return "flow.executable" in program.text()
-
-
-def test_a_machine_decides_which_products_are_worth_a_dispatch() -> None:
-    """381,000 multiplications, and columns that are no whole vectors: worth it from the time of 8 dispatches on."""
-    assert not _has_own_product(())
-    assert not _has_own_product(("dispatch-work=262144",))
-    assert _has_own_product(("dispatch-work=16384",))
-
-
 @pytest.mark.slow
-def test_numbers_of_the_machine_that_change_a_program_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = [np.ones((64, 96), np.float32), np.ones((96, 62), np.float32)]
-    monkeypatch.setattr(tuner, "_FLAGS", ())
-    monkeypatch.setattr(tuner, "OPTIMIZING", ())
-    found = tuner.tune(hloforge.read(_PRODUCT), arguments, "cpu:x86-64", budget=60)
-    asked = [trial.profile.machine for trial in found.trials if trial.profile.machine]
-    assert asked == [("dispatch-work=16384",)]
-    assert not [trial.problem for trial in found.trials if trial.problem]
+def test_numbers_of_the_machine_that_change_a_program_are_asked_about() -> None:
+    arguments = [np.ones((300, 2048), np.float32), np.ones((2048, 600), np.float32)]
+    found = tuner.tune(hloforge.read(_PRODUCT), arguments, "cpu:x86-64-v3", budget=60)
+    asked = [trial.profile for trial in found.trials if trial.profile.machine]
+    assert asked
+    usual = hloforge.compile(_PRODUCT, "cpu:x86-64-v3").vmfb
+    assert all(hloforge.compile(_PRODUCT, "cpu:x86-64-v3", machine=each.machine).vmfb != usual for each in asked)
+    assert not [trial.problem for trial in found.trials if trial.problem or trial.profile.flags]
 
 
 def test_the_cache_tells_machines_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
     places = {
         cache.entry(b"", {}, tuner.Target(), CompileOptions(machine=machine)).path
-        for machine in ((), ("dispatch-work=16384",))
+        for machine in ((), ("l2-bytes=1048576",))
     }
     assert len(places) == 2

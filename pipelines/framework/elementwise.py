@@ -1,6 +1,6 @@
-"""Elementwise StableHLO on single numbers, or on vectors of them, in code of our own.
+"""Elementwise StableHLO on single numbers.
 
-Numbers are signless, as dispatches see them: whether an integer is unsigned is in the operation's own types.
+Numbers are signless: whether an integer is unsigned is in the operation's own types.
 """
 
 from __future__ import annotations
@@ -144,13 +144,13 @@ def number_type(value: SSAValue) -> Any:
     return ir.IntegerType.get_signless(1 if row.kind is Kind.PRED else row.bits)
 
 
-def constant_number(op: Any, length: int = 0) -> Any:
-    """The number that fills a constant; a vector of it if a length is given."""
+def constant_number(op: Any) -> Any:
+    """The number that fills a constant."""
     element = number_type(op.results[0])
     splat: Any = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-    attribute = splat if isinstance(splat, ir.FloatAttr) else ir.IntegerAttr.get(element, _signed(splat.value, element))
-    type_ = ir.VectorType.get([length], element) if length else element
-    return constant(ir.DenseElementsAttr.get_splat(type_, attribute) if length else attribute)
+    if isinstance(splat, ir.FloatAttr):
+        return constant(splat)
+    return constant(ir.IntegerAttr.get(element, _signed(splat.value, element)))
 
 
 def _signed(value: int, element: Any) -> int:
@@ -160,21 +160,20 @@ def _signed(value: int, element: Any) -> int:
 
 
 def on_numbers(op: AnyOp, operands: Sequence[SSAValue]) -> Any:
-    """The operation, no constant, on numbers or on vectors of one length; a flag may choose between vectors."""
+    """The operation, no constant, on numbers."""
     row, name = Value(op.results[0]).element_type, op.name.removeprefix("stablehlo.")
-    shaped = operands[-1]
-    type_ = _typed_as(shaped, number_type(op.results[0]))
+    number, type_ = operands[-1], number_type(op.results[0])
     match name:
         case "compare":
             return _compared(op, operands)
         case "convert":
-            if shaped.type == type_:
-                return shaped
+            if number.type == type_:
+                return number
             conversion = _conversion(op)
             assert conversion is not None
-            return conversion(type_, shaped)
+            return conversion(type_, number)
         case "bitcast_convert":
-            return shaped if shaped.type == type_ else arith.bitcast(type_, shaped)
+            return number if number.type == type_ else arith.bitcast(type_, number)
         case "select":
             return arith.select(*operands)
         case "clamp":
@@ -184,24 +183,13 @@ def on_numbers(op: AnyOp, operands: Sequence[SSAValue]) -> Any:
             assert minimum is not None
             return minimum(maximum(low, value), high)
         case "not":
-            return arith.xori(shaped, _filled(type_, -1))
+            return arith.xori(number, constant(ir.IntegerAttr.get(type_, -1)))
         case "logistic":
-            one = _filled(type_, 1)
-            return arith.divf(one, arith.addf(math_dialect.exp(arith.negf(shaped)), one))
+            one = constant(ir.FloatAttr.get(type_, 1))
+            return arith.divf(one, arith.addf(math_dialect.exp(arith.negf(number)), one))
     build = _SHIFTS.get(name) or _FUNCTIONS.get(name) or arithmetic(name, row)
     assert build is not None
     return build(*operands)
-
-
-def _typed_as(value: SSAValue, element: ir.Type) -> ir.Type:
-    return ir.VectorType.get(value.type.shape, element) if isinstance(value.type, ir.VectorType) else element
-
-
-def _filled(type_: ir.Type, value: int) -> Any:
-    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-    make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
-    number = make(element, value)
-    return constant(ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number)
 
 
 def _compared(op: Any, operands: Sequence[Any]) -> Any:

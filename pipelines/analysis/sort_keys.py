@@ -1,4 +1,4 @@
-"""The keys of a comparator: which numbers of a record it compares, and how they become integers of the same order.
+"""The keys of a comparator: which numbers of a record it compares, and in which direction.
 
 A comparator orders by keys if it asks for the same function of both records whether one is less (or greater) than the
 other, and where they are equal perhaps for another function, and so on::
@@ -7,7 +7,7 @@ other, and where they are equal perhaps for another function, and so on::
     f(a) < f(b) or (f(a) = f(b) and (g(a) > g(b) or ...))
     f(a) = f(b) ? g(a) > g(b) : f(a) < f(b)
 
-Records then need no comparator: the integers of ``order_bits`` of each key tell their order.
+Records then need no comparator: integers made of each key tell their order (``codegen/algorithms/sort_keys.py``).
 Source: XLA "Sort"; StableHLO spec "compare" (FLOAT and TOTALORDER), IEEE 754 totalOrder.
 """
 
@@ -17,14 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from hloforge.dialect import ops
-from hloforge.dialect.constants import full
-from hloforge.dialect.element_types import ElementType, Kind, element_type
+from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.operations import defining_op
-from hloforge.dialect.values import Value
 
 _DIRECTION = {"LT": False, "GT": True}
 
@@ -47,21 +42,13 @@ class SortKey:
     def row(self) -> ElementType:
         return element_type(self.value.type.element_type)
 
-    def operand(self) -> int | None:
-        """The number of the operand that ``order_bits`` can be turned back into; None if they lose something."""
-        if not isinstance(self.value.owner, ir.Block) or (self.row.is_float and not self.total):
-            return None
-        return int(self.value.arg_number) // 2
-
 
 def sort_keys(region: ir.Region) -> list[SortKey] | None:
     """The keys of a comparator's region, the most significant first; None if it orders in another way."""
     block = region.blocks[0]
     terminator = list(block.operations)[-1].operation
     keys = _Comparator(block).keys(terminator.operands[0])
-    if keys is None or any(_order_width(key.row) is None for key in keys):
-        return None
-    return keys
+    return None if keys is None or not all(_is_ordered(key.row) for key in keys) else keys
 
 
 @dataclass(frozen=True)
@@ -177,52 +164,6 @@ def _attributes(op: AnyOp) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}
 
 
-def _order_width(row: ElementType) -> int | None:
-    """The width of the integers of ``order_bits``; None for types without."""
-    if row.is_complex or (row.is_float and row.bits < 16):
-        return None
-    return max(8, row.bits)
-
-
-def order_bits(values: Value, key: SortKey) -> Value:
-    """Signed integers, of 8 bits and more, in the order in which the records are."""
-    row = key.row
-    if row.is_float:
-        bits = ops.bitcast_convert_type(values, f"s{row.bits}")
-        bits = fold(bits if key.total else _usual(bits, row))
-    elif row.kind is Kind.UNSIGNED and row.bits >= 8:
-        bits = _shift_range(ops.bitcast_convert_type(values, f"s{row.bits}"))
-    else:
-        bits = ops.convert_element_type(values, f"s{_order_width(row)}")
-    return ~bits if key.descending else bits
-
-
-def from_order_bits(bits: Value, key: SortKey) -> Value:
-    """What ``order_bits`` was made of, for a key with an ``operand``."""
-    row = key.row
-    bits = ~bits if key.descending else bits
-    if row.is_float:
-        return ops.bitcast_convert_type(fold(bits), row)
-    if row.kind is Kind.UNSIGNED and row.bits >= 8:
-        return ops.bitcast_convert_type(_shift_range(bits), row)
-    return ops.convert_element_type(bits, row)
-
-
-def fold(bits: Value) -> Value:
-    """From sign and magnitude to two's complement order, and back: negative numbers reverse their magnitude."""
-    width = bits.element_type.bits
-    return bits ^ ((bits >> full(bits, width - 1)) & full(bits, 2 ** (width - 1) - 1))
-
-
-def _shift_range(bits: Value) -> Value:
-    """From unsigned to signed order, and back."""
-    return bits ^ full(bits, -(2 ** (bits.element_type.bits - 1)))
-
-
-def _usual(bits: Value, row: ElementType) -> Value:
-    """The bits of floats with one zero and one NaN."""
-    greatest = 2 ** (row.bits - 1) - 1
-    infinity = np.array(np.inf, row.dtype).view(f"i{row.bits // 8}").item()
-    magnitude = bits & full(bits, greatest)
-    bits = ops.select(magnitude.eq(0), full(bits, 0), bits)
-    return ops.select(magnitude > infinity, full(bits, greatest), bits)
+def _is_ordered(row: ElementType) -> bool:
+    """Whether integers of its width, 8 bits at least, can have the order of a type's numbers."""
+    return not (row.is_complex or (row.is_float and row.bits < 16))
