@@ -44,7 +44,7 @@ class Edit:
         with in_context(copy.module):
             try:
                 self._apply(operations(copy.module)[self.number].operation)
-                erase_unused(copy)
+                erase_unused(copy.module)
                 return as_flat_program(copy)
             except (Error, ir.MLIRError, ValueError):
                 return None
@@ -108,9 +108,9 @@ def _zero(op: AnyOp) -> None:
     op.results[0].replace_all_uses_with(made.results[0])
 
 
-def erase_unused(program: Program) -> None:
+def erase_unused(module: ir.Module) -> None:
     """Erase operations whose results nobody uses, users first."""
-    _erase_unused(program.module.operation)
+    _erase_unused(module.operation)
 
 
 def _erase_unused(parent: Any) -> None:

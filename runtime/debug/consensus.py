@@ -81,14 +81,16 @@ class Judge:
         self.program = program
         self.engines = tuple(engines)
         self.tolerance = Tolerance(float(tolerance)) if isinstance(tolerance, int | float) else tolerance
-        self._prepared: dict[tuple[str, bool], ReferenceProgram | Error] = {}
+        self._prepared: dict[tuple[str, bool, bool], ReferenceProgram | Error] = {}
 
-    def expected(self, engine: ReferenceEngine, arguments: Sequence[Any], *, float64: bool = False) -> Any:
-        """What an engine says. Raises Error where it cannot."""
-        key = (engine.name, float64)
+    def expected(
+        self, engine: ReferenceEngine, arguments: Sequence[Any], *, float64: bool = False, partly: bool = False
+    ) -> Any:
+        """What an engine says, as of its ``prepare``. Raises Error where it cannot."""
+        key = (engine.name, float64, partly)
         if key not in self._prepared:
             try:
-                self._prepared[key] = engine.prepare(self.program, float64=float64)
+                self._prepared[key] = engine.prepare(self.program, float64=float64, partly=partly)
             except Error as error:
                 self._prepared[key] = error
         found = self._prepared[key]
@@ -139,10 +141,10 @@ class Judge:
         if self.tolerance is not None or any(result.problem for result in report.results):
             return report, expected
         try:
-            truth = self.expected(engine, arguments, float64=True)
+            truth = self.expected(engine, arguments, float64=True, partly=True)
         except Error:
             return report, expected
-        return second_opinions(report, actual, expected, truth), expected
+        return second_opinions(self.program, report, actual, expected, truth), expected
 
     def _wide_opinion(
         self, engine: ReferenceEngine, arguments: Sequence[Any], actual: Any

@@ -19,7 +19,7 @@ from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.reference.jaxlib_engines import ENGINES, FlatEngine, FlatFunction
 from hloforge.runtime.reference.process import IsolatedEngine
-from hloforge.runtime.reference.widen_floats import wide, widen_floats
+from hloforge.runtime.reference.widen_floats import leave_out_narrow_results, wide, widen_floats
 from hloforge.runtime.session.convention import flatten_arguments, nest_results
 
 REFERENCES: tuple[str, ...] = tuple(ENGINES)
@@ -52,12 +52,13 @@ class ReferenceEngine:
         self.name = name
         self._engine = engine
 
-    def prepare(self, program: Program, *, float64: bool = False) -> ReferenceProgram:
+    def prepare(self, program: Program, *, float64: bool = False, partly: bool = False) -> ReferenceProgram:
         """Compile a copy of an imported program, which is normalized here; the program is left as it was.
 
         Args:
             float64: compute every float in f64 and every complex number in c128. The function takes the program's own
                 types and gives f64 and c128 back: nearly the truth, to measure the errors of two engines against.
+            partly: give NaN for those results that cannot be computed in f64, if there are others.
 
         Raises:
             ReferenceEngineError: the engine cannot evaluate it.
@@ -70,6 +71,8 @@ class ReferenceEngine:
         if not float64:
             return ReferenceProgram(program.signature, self._engine.compile(_bytecode(prepared.module)))
         LowerComposites().run(prepared.module)
+        if partly:
+            leave_out_narrow_results(prepared.module)
         widen_floats(prepared.module)
         function = self._engine.compile(_bytecode(prepared.module))
         return ReferenceProgram(program.signature, lambda arguments: function(list(map(widened, arguments))))

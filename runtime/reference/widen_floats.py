@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import ReferenceEngineError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.quantized import is_quantized
+from hloforge.dialect.values import Value
+from hloforge.pipelines.delta_debugging.edits import erase_unused
+from hloforge.runtime.reference.precision import operations_behind
 
 # What these do depends on the width of their element type.
 _WIDTH_BOUND = frozenset({"stablehlo.bitcast_convert", "stablehlo.custom_call"})
@@ -20,6 +24,31 @@ def wide(row: ElementType) -> ElementType:
     if row.is_complex:
         return element_type("c128")
     return element_type("f64") if row.is_float else row
+
+
+def leave_out_narrow_results(module: ir.Module) -> None:
+    """Put NaN in the place of those results that something behind them keeps from being widened, if there are others.
+
+    Operations that nothing reads then are erased.
+    """
+    *_, terminator = entry_function(module).regions[0].blocks[0].operations
+    bound = [any(map(_depends_on_width, operations_behind(value, module))) for value in terminator.operation.operands]
+    if all(bound) or any(is_quantized(value.type) for value in terminator.operation.operands):
+        return
+    with in_context(module), ir.InsertionPoint(terminator), terminator.operation.location:
+        for number, is_bound in enumerate(bound):
+            value = Value(terminator.operation.operands[number])
+            if is_bound:
+                row = value.element_type
+                nothing = full(value, float("nan") if row.is_float or row.is_complex else 0)
+                terminator.operation.operands[number] = nothing.ir
+    erase_unused(module)
+
+
+def _depends_on_width(op: AnyOp) -> bool:
+    if op.name in _WIDTH_BOUND and not (op.name == "stablehlo.bitcast_convert" and _is_of_integers(op)):
+        return True
+    return any(is_quantized(value.type) for value in (*op.operands, *op.results))
 
 
 def widen_floats(module: ir.Module) -> None:

@@ -12,6 +12,7 @@ from hloforge.dialect.program import Program, Signature
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.reference.correctness import judge
 from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.reference.precision import unit_roundoffs
 
 
 def program(text: str) -> Program:
@@ -83,6 +84,24 @@ def test_what_depends_on_the_width_is_not_widened(xla: ReferenceEngine) -> None:
       return %0 : tensor<2xi32> }"""
     with pytest.raises(ReferenceEngineError, match="bitcast_convert cannot be widened"):
         xla.prepare(program(text), float64=True)
+
+
+def test_results_beside_those_that_depend_on_the_width_are_widened(xla: ReferenceEngine) -> None:
+    text = """func.func @main(%x: tensor<2xf32>) -> (tensor<2xi32>, tensor<2xf32>, tensor<2xf32>) {
+      %0 = stablehlo.bitcast_convert %x : (tensor<2xf32>) -> tensor<2xi32>
+      %1 = stablehlo.multiply %x, %x : tensor<2xf32>
+      %2 = stablehlo.bitcast_convert %0 : (tensor<2xi32>) -> tensor<2xf32>
+      return %0, %1, %2 : tensor<2xi32>, tensor<2xf32>, tensor<2xf32> }"""
+    x = np.array([0.1, -3], np.float32)
+    with pytest.raises(ReferenceEngineError, match="bitcast_convert cannot be widened"):
+        xla.prepare(program(text), float64=True)
+    _, squares, unknown = xla.prepare(program(text), float64=True, partly=True)(x)
+    np.testing.assert_array_equal(squares, x.astype(np.float64) ** 2)
+    assert np.isnan(unknown).all()
+    assert judge(xla, program(text), [x], (x.view(np.int32), x * x, x))
+    # What is not known is no opinion: neither NaN nor another number passes by it.
+    assert not judge(xla, program(text), [x], (x.view(np.int32), x * x, np.full(2, np.nan, np.float32)))
+    assert not judge(xla, program(text), [x], (x.view(np.int32), x * x, 2 * x))
 
 
 def test_quantized_types_name_their_float_and_are_not_widened(xla: ReferenceEngine) -> None:
@@ -179,3 +198,45 @@ def test_plausible_variances_of_batch_norm_are_positive() -> None:
     )
     arguments = plausible_inputs(norm)
     assert [array.min() > 0 for array in arguments] == [False, False, False, False, True]
+
+
+def test_a_wide_result_is_as_exact_as_what_it_is_made_of(xla: ReferenceEngine) -> None:
+    """Engines sum in f32 in any order; a product in f64 after it is held to f64's digits where it is all there is."""
+    text = """func.func @main(%x: tensor<100xf32>, %y: tensor<f64>) -> (tensor<f64>, tensor<f64>) {
+      %zero = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+      %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<100xf32>, tensor<f32>) -> tensor<f32>
+      %wide = stablehlo.convert %sum : (tensor<f32>) -> tensor<f64>
+      %product = stablehlo.multiply %wide, %y : tensor<f64>
+      %square = stablehlo.multiply %y, %y : tensor<f64>
+      return %product, %square : tensor<f64>, tensor<f64> }"""
+    x, y = np.full(100, 0.25, np.float32), np.float64(3)  # which XLA sums without an error
+    step = 75 * 2.0**-23
+    assert judge(xla, program(text), [x, y], (np.float64(75 + 0.9 * step), np.float64(9)))
+    assert not judge(xla, program(text), [x, y], (np.float64(75 + 1.1 * step), np.float64(9)))
+    assert not judge(xla, program(text), [x, y], (np.float64(75), np.float64(9 + 9 * 2.0**-23)))
+
+
+def test_the_narrowest_float_of_a_result_is_found_in_functions_and_loops() -> None:
+    text = """func.func @main(%x: tensor<f32>, %h: tensor<f16>)
+        -> (tensor<f64>, tensor<f64>, tensor<f64>, tensor<f32>) {
+      %end = stablehlo.constant dense<4> : tensor<i32>
+      %n = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %called = func.call @halves(%x) : (tensor<f32>) -> tensor<f32>
+      %0 = stablehlo.convert %called : (tensor<f32>) -> tensor<f64>
+      %r:2 = stablehlo.while(%i = %n, %a = %x) : tensor<i32>, tensor<f32>
+        cond { %c = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+               stablehlo.return %c : tensor<i1> }
+        do { %j = stablehlo.add %i, %one : tensor<i32>
+             %b = stablehlo.multiply %a, %a : tensor<f32>
+             stablehlo.return %j, %b : tensor<i32>, tensor<f32> }
+      %1 = stablehlo.convert %r#1 : (tensor<f32>) -> tensor<f64>
+      %2 = stablehlo.convert %h : (tensor<f16>) -> tensor<f64>
+      %3 = stablehlo.negate %x : tensor<f32>
+      return %0, %1, %2, %3 : tensor<f64>, tensor<f64>, tensor<f64>, tensor<f32> }
+    func.func private @halves(%x: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.convert %x : (tensor<f32>) -> tensor<f16>
+      %1 = stablehlo.convert %0 : (tensor<f16>) -> tensor<f32>
+      return %1 : tensor<f32> }"""
+    assert unit_roundoffs(program(text)) == [2.0**-10, 2.0**-23, 0.0, 0.0]
