@@ -12,8 +12,11 @@ from typing import Any
 
 from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Program
+from hloforge.pipelines import named
+from hloforge.pipelines.codegen.lowering import STAGES
 from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.manifest import tool_versions
+from hloforge.runtime.compile.generated import makes
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug import verification
@@ -122,18 +125,20 @@ def program_page(
         OptionError: a malformed target.
     """
     parsed = Target.parse(target)
+    is_ours = makes(program, parsed)
     record = record_lowering(
         program,
-        parsed.pipeline,
+        STAGES if is_ours else named.stages(parsed.pipeline),
         most_lines=MOST_LINES,
         on_pass=on_pass,
-        check=lambda module: check_elements(module, parsed),
+        check=lambda module: None if is_ours else check_elements(module, parsed),
     )
     facts = program_facts(program, target, record)
     header = [
         ("file", facts["source"]),
         ("target", target),
         ("options", " ".join(options)),
+        ("code of", "hloforge's kernels" if is_ours else "IREE's compiler"),
         ("element types", ", ".join(f"{name} {count}" for name, count in facts.get("element_types", {}).items())),
         ("versions", _versions(dict(tool_versions()))),
     ]

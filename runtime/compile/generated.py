@@ -98,6 +98,21 @@ def is_asked(target: Target, options: CompileOptions) -> bool:
     return not (options.flags or options.dump_after)
 
 
+def makes(program: Program, target: Target) -> bool:
+    """Whether our code generator makes a program of a target, as far as its kernels; nothing is compiled."""
+    processor = processor_of(target)
+    if processor is None or unavailable():
+        return False
+    copy = program.clone()
+    try:
+        inline_dense_resources(copy.module)
+        lower(copy.module)
+        generate(copy.module, target.machine, architecture=processor.architecture)
+    except Exception:  # also a defect of ours leaves the program to IREE's compiler
+        return False
+    return True
+
+
 def _made(
     program: Program, target: Target, options: CompileOptions, *, apart: bool
 ) -> tuple[Executable, KernelProgram]:

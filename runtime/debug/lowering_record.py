@@ -15,7 +15,6 @@ from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.framework.stage import Stage
-from hloforge.pipelines.named import stages
 from hloforge.runtime.debug.tracked_text import Line, TextTracker
 
 if TYPE_CHECKING:
@@ -70,16 +69,16 @@ class LoweringRecord:
 
 def record_lowering(
     program: Program,
-    pipeline: str,
+    stages: Sequence[Stage],
     *,
     most_lines: int,
     on_pass: Callable[[str], None] = lambda _: None,
     check: Callable[[ir.Module], None] = lambda _: None,
 ) -> LoweringRecord:
-    """Run the passes of a target kind on a copy of the program.
+    """Run passes on a copy of the program.
 
     Args:
-        pipeline: as of ``pipelines.named.stages``.
+        stages: as of ``pipelines.named.stages``, or those before code generation.
         most_lines: how many lines of the IR a snapshot keeps.
         on_pass: told of each pass before it runs.
         check: raises an error of hloforge if the target cannot compile what the passes made.
@@ -89,7 +88,7 @@ def record_lowering(
     found = [_snapshot(module, tracker, "as read", "", "", 0.0, Counter())]
     before = _plain_text(module)
     ran = 0
-    for stage in stages(pipeline):
+    for stage in stages:
         on_pass(str(stage.entry))
         manager = PassManager([stage.entry])
         try:

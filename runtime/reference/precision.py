@@ -13,7 +13,7 @@ import ml_dtypes
 
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import blocks, operations, symbols
+from hloforge.dialect.operations import blocks, operations, string_attribute, symbols
 from hloforge.dialect.program import Program, entry_function
 from hloforge.dialect.quantized import is_quantized
 from hloforge.dialect.traits import Kind, of_kind
@@ -50,7 +50,7 @@ def unit_roundoffs(program: Program) -> list[float]:
 
 def operations_behind(value: Any, module: ir.Module) -> Iterator[ir.Operation]:
     """The operations that a value depends on, with those of their regions and of the functions that they call."""
-    functions = {op.name.value: op for op in module.body.operations if op.operation.name == "func.func"}
+    functions = {string_attribute(op, "sym_name"): op for op in operations(module, ["func.func"])}
     seen: set[ir.Operation] = set()
     waiting = [value]
     while waiting:
@@ -74,7 +74,7 @@ def _inside(op: Any, functions: dict[str, Any], called: set[str]) -> Iterator[An
             yield one
         for name in symbols(one) & functions.keys() - called:
             called.add(name)
-            yield from _inside(functions[name].operation, functions, called)
+            yield from _inside(functions[name], functions, called)
 
 
 def _roundoff(op: Any) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hloforge.importers.reader import read
+from hloforge.pipelines.named import stages
 from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.debug.lowering_record import record_lowering
 from hloforge.runtime.debug.memory_estimate import memory_estimate
@@ -122,7 +123,7 @@ def test_lines_keep_their_names_when_others_come_before_them() -> None:
 def test_a_record_tells_each_pass_that_changed_something() -> None:
     text = CHAIN.replace("stablehlo.floor %c : ", "chlo.acosh %c : tensor<256xf32> -> ")
     program = read(text)
-    record = record_lowering(program, "cpu", most_lines=1000)
+    record = record_lowering(program, stages("cpu"), most_lines=1000)
     assert record.error is None
     assert program.text() == read(text).text()
     changed = [snapshot for snapshot in record.snapshots if "chlo.acosh" in snapshot.removed]

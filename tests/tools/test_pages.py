@@ -263,20 +263,20 @@ def test_a_large_program_is_cut_and_says_so(call: Call, tmp_path: Path, monkeypa
     assert [payload["graph"]["words"][node[1]] for node in payload["graph"]["nodes"]].count("stablehlo.tanh") == 19
 
 
-PRODUCT = """
-func.func @main(%x: tensor<64x256xf32>, %w: tensor<256x512xf32>) -> tensor<64x512xf32> {
-  %y = stablehlo.dot %x, %w : (tensor<64x256xf32>, tensor<256x512xf32>) -> tensor<64x512xf32>
-  return %y : tensor<64x512xf32>
-}
-"""
-
-
-@pytest.mark.parametrize(("target", "length"), [("cpu:znver4", 64), ("cpu:generic", 16)])
-def test_code_is_shown_for_the_vectors_of_the_target(call: Call, tmp_path: Path, target: str, length: int) -> None:
-    path = tmp_path / "product.mlir"
-    path.write_text(PRODUCT)
-    page = written(call, tmp_path / "page.html", path, f"--target={target}").read_text()
-    assert set(re.findall(r"vector\\u003c(\d+)xf32", page)) == {str(length)}
+@pytest.mark.parametrize(
+    ("target", "maker", "stage"),
+    [("cpu", "hloforge's kernels", "keep-functions"), ("vulkan", "IREE's compiler", "legalize-small-erf")],
+)
+def test_stages_are_those_of_the_code_generator(
+    call: Call, tmp_path: Path, target: str, maker: str, stage: str
+) -> None:
+    path = tmp_path / "erf.mlir"
+    path.write_text(
+        "func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {"
+        " %y = chlo.erf %x : tensor<64xf32> -> tensor<64xf32> return %y : tensor<64xf32> }"
+    )
+    text = html.unescape(written(call, tmp_path / "page.html", path, f"--target={target}").read_text())
+    assert maker in text and stage in text
 
 
 def test_a_refused_program_and_a_vmfb_have_pages(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hloforge.dialect.errors import CompileError
-from hloforge.dialect.mlir import in_context, ir
 from hloforge.importers.reader import read
 from hloforge.runtime.artifact.attempts import FIRST, Attempts
 from hloforge.runtime.artifact.executable import Executable
@@ -71,7 +70,6 @@ def climbed(errors: Sequence[CompileError], *, change: str = "") -> tuple[list[s
     [
         ([], ["as is"]),
         ([REFUSED], ["as is", "slow"]),
-        # The program has no links that could be taken away.
         ([OTHER], ["as is", "copies of all"]),
         ([OWN], ["as is", "copies of parts"]),
         ([OWN, OTHER], ["as is", "copies of parts", "copies of parts, copies of all"]),
@@ -92,22 +90,6 @@ def test_a_rung_answers_its_failures(errors: list[CompileError], names: list[str
     attempts = executable.manifest.attempts
     assert attempts.compiled == names[-1]
     assert [name for name, _ in attempts.failed] == names[:-1]
-
-
-def test_links_are_taken_away_first() -> None:
-    program = read(ADD)
-    with in_context(program.module):
-        program.module.operation.attributes["stream.topology"] = ir.UnitAttr.get()
-    made: list[str] = []
-
-    def compile_step(step: Step, _: Attempts) -> Executable:
-        made.append(step.name)
-        raise OTHER if len(made) < 3 else OWN
-
-    with pytest.raises(OverwrittenError):
-        climb(steps(RUNGS[:1], program), compile_step)
-    assert made == ["as is", "without links", "without links, copies of all"]
-    assert "stream.topology" not in program.module.operation.attributes
 
 
 def test_what_was_done_before_is_named() -> None:
@@ -181,8 +163,7 @@ def rungs() -> list[Rung]:
     modules = [read(ADD).module, read(ADD.replace("4xf32", "?xf32")).module]
     targets = [Target.parse(name) for name in ("cpu", "vulkan", "cuda:sm_80")]
     found = [rung for module in modules for target in targets for rung in by_iree._optimizations(module, target)]
-    fused = by_iree._optimizations_for_fused_loops(modules[0], targets[0])
-    return [*found, *fused, *REPAIRS, IN_A_CHILD]
+    return [*found, *REPAIRS, IN_A_CHILD]
 
 
 def test_workarounds_of_rungs_are_in_the_ledger() -> None:
