@@ -213,6 +213,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeManyArguments(), "IREE binds at most 32 arrays to a dispatch"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
+    Stage(LegalizeProductFactors(), "what was a loop's carry until the pass above may be a factor"),
     Stage(LegalizeBf16Constants(), "IREE has no SPIR-V for those; a canonicalization would undo it"),
     Stage(LegalizeBf16Reductions(), "IREE has no SPIR-V for some; runs after the last canonicalization"),
     Stage(LegalizeBf16Products(), "IREE has no SPIR-V for products that read or write bf16; sees every conversion"),

@@ -7,6 +7,7 @@ import numpy as np
 import hloforge
 from hloforge import ops
 from hloforge.dialect.ops.dot import DotDimensionNumbers
+from hloforge.pipelines.named import lower
 
 A = np.arange(9.0).reshape(3, 3)
 MASK = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]], bool)
@@ -135,3 +136,16 @@ def test_products_that_sum_nothing_may_share_narrow_factors() -> None:
     arrays = [np.arange(n, dtype=np.int16).reshape(dims) - 2 for n, dims in ((3, [3]), (2, [2]), (6, [2, 3, 1]))]
     for got, want in zip(program.compile("cpu")(*arrays), program.evaluate(*arrays, engine="xla"), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_factors_may_be_what_a_loop_carries_unchanged() -> None:
+    """The carry is lost after conversions were separated: the audit refused the program."""
+    with hloforge.Builder("loop") as builder:
+        mask, x = builder.parameter(0, "pred[3,3]", "mask"), builder.parameter(1, "f32[3,3]", "x")
+        begin = (ops.constant(0, "s32"), x, ops.convert_element_type(mask, "f32"))
+        step = ops.while_(lambda c: ops.lt(c[0], 3), lambda c: (c[0] + 1, ops.dot(c[1], c[2]), c[2]), begin)
+        program = builder.build(step[1])
+    for target in ("cpu", "cuda", "vulkan"):
+        lower(program.clone().module, target=target)
+    wanted = np.linalg.multi_dot([A, *[MASK.astype(np.float64)] * 3])
+    np.testing.assert_allclose(program.compile("cpu")(MASK, A.astype(np.float32)), wanted, rtol=1e-6)
