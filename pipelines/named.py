@@ -289,8 +289,8 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return replace(stage, entry=chosen)
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
-    if isinstance(stage.entry, LegalizeSlicedOperands) and target == "vulkan":
-        return replace(stage, entry=LegalizeSlicedOperands(for_vulkan=True))
+    if isinstance(stage.entry, LegalizeSlicedOperands):
+        return replace(stage, entry=LegalizeSlicedOperands(for_gpus=True))
     if isinstance(stage.entry, LegalizePaddings) and target == "vulkan":
         return replace(stage, entry=LegalizePaddings(for_vulkan=True))
     if isinstance(stage.entry, LegalizeManyArguments) and target == "cuda":

@@ -32,7 +32,7 @@ For Vulkan it has no code for arithmetic on steps of one row: ``-x[1, ::2]`` ("u
 So are steps of a row that another slice takes, ``-x[1][::2]``. Where that begins is known at run time, there is a
 barrier between the two.
 
-What it shares out among the threads of a workgroup for Vulkan forgets the steps of what it reads: ``x[::2].sum(0)``
+What it shares out among the threads of a workgroup, for both GPUs, loses the steps of what it reads: ``x[::2].sum(0)``
 added the first rows up, silently, and ``x[::2, 0][:, None] * x[::2, 1]`` multiplied them. A slice with steps is in
 memory there before anything reads it. Nor has it code for sums of what is joined (``concatenate([x, y]).sum(0)``).
 """
@@ -283,15 +283,15 @@ class LegalizeSlicedOperands(Pass):
     """Put barriers between slices and scatters into them, and between strided slices and operations that index them.
 
     Attributes:
-        for_vulkan: take steps of one row from the array without its shape, and have what has steps, and what is joined
+        for_gpus: take steps of one row from the array without its shape, and have what has steps, and what is joined
             before sums, in memory.
     """
 
     name: ClassVar[str] = "legalize-sliced-operands"
-    for_vulkan: bool = False
+    for_gpus: bool = False
 
     def run(self, module: ir.Module) -> None:
-        if self.for_vulkan:
+        if self.for_gpus:
             apply_patterns(module, (*row_without_shape, *steps_of_row))
             apply_patterns(module, (*steps_in_memory, *joined_before_sums))
         apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier)

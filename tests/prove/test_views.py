@@ -20,6 +20,8 @@ from tests.prove.views import PAIRS, case_of, pair
 
 # Pairs that every run of the tests judges, and those of the wide one.
 _FEW, _MANY, _AT_ONCE = 8, 240, 24
+# Open, with its kind; one that agrees fails until it is deleted. Running sums of complex rows crash IREE's compiler.
+_KNOWN = {"cuda:sm_90": {85: "crash"}}
 _TARGETS: dict[str, tuple[Callable[[], dict[str, str]], list[pytest.MarkDecorator]]] = {
     "cpu": (lambda: dict(os.environ), []),
     "vulkan:llvmpipe": (support_vulkan.environment, [support_vulkan.needs_vulkan]),
@@ -42,7 +44,8 @@ def test_views_agree(target: str, seeds: range) -> None:
     command = [sys.executable, "-m", "tests.prove.batch", "views", *map(str, seeds), f"--target={target}"]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200)
     outcomes = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
-    assert not [outcome for outcome in outcomes if outcome["kind"] != AGREES]
+    wrong = {seed: outcome["kind"] for outcome in outcomes for seed in outcome["seeds"] if outcome["kind"] != AGREES}
+    assert wrong == {seed: kind for seed, kind in _KNOWN.get(target, {}).items() if seed in seeds}
     assert sorted(seed for outcome in outcomes for seed in outcome["seeds"]) == [*seeds], run.stderr[-2000:]
 
 

@@ -263,7 +263,7 @@ def test_steps_of_one_row_for_vulkan(dims: tuple[int, ...], row: int | None, sta
         steps = ops.slice(x, [*first, start], [*(n + 1 for n in first), dims[-1]], [*(1 for _ in first), 2])
         built = builder.build(ops.neg(ops.reshape(steps, [steps.dims[-1]])))
     copy = built.clone()
-    PassManager([LegalizeSlicedOperands(for_vulkan=True)]).run(copy.module)
+    PassManager([LegalizeSlicedOperands(for_gpus=True)]).run(copy.module)
     (taken,) = operations(copy.module, {"stablehlo.slice"})
     assert taken.operands[0].type.rank == 1
     array = np.random.default_rng(1).normal(size=dims).astype(np.float32)
@@ -283,7 +283,7 @@ def test_what_vulkan_shares_out_reads_steps_from_memory() -> None:
         joined = ops.reduce(ops.concat_in_dim([ops.slice(x, [0, 0], [8, 3]), x], 0), 0.0, ops.add, [0])
         built = builder.build((sums, outer, joined))
     copy = built.clone()
-    PassManager([LegalizeSlicedOperands(for_vulkan=True)]).run(copy.module)
+    PassManager([LegalizeSlicedOperands(for_gpus=True)]).run(copy.module)
     stepped = [op for op in operations(copy.module, {"stablehlo.slice"}) if 2 in op.attributes["strides"]]
     readers = {use.owner.operation.name for op in stepped for use in op.results[0].uses}
     assert len(stepped) == 3
@@ -308,7 +308,7 @@ def test_steps_of_a_row_that_a_slice_takes(start: int | None) -> None:
         )
         built = builder.build(ops.neg(ops.slice(ops.reshape(row, [16]), [3], [14], [2])))
     copy = built.clone()
-    PassManager([LegalizeSlicedOperands(for_vulkan=True)]).run(copy.module)
+    PassManager([LegalizeSlicedOperands(for_gpus=True)]).run(copy.module)
     array = np.random.default_rng(2).normal(size=(2, 16)).astype(np.float32)
     (got,) = interpret(copy.module, array, np.int32(1))
     np.testing.assert_array_equal(got, -array[1, 3:14:2])
