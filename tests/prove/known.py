@@ -25,8 +25,15 @@ class Known:
     words: str = ""
 
 
+# What XLA makes of the leading zeros of a negative number that it knows: the number of bits, negated.
+_LEADING_ZEROS = r"got 0, want -(8|16|32|64)\b"
+
 KNOWN: tuple[Known, ...] = (
     Known("builder", "differs", "XLA adds the starts of a slice of a slice before it clamps them", seeds=(41020,)),
+    *(
+        Known(name, "differs", "XLA folds leading zeros of known negative numbers wrongly", words=_LEADING_ZEROS)
+        for name in ("calls", "habits", "hlo", "jax", "short")
+    ),
 )
 
 
