@@ -48,13 +48,16 @@ def judge(
     except Error:
         # Not every program can be widened: then the table has the last word.
         return report
-    return second_opinions(program, report, actual, expected, truth)
+    return second_opinions(report, actual, expected, truth, unit_roundoffs(program))
 
 
-def second_opinions(program: Program, report: Report, actual: Any, expected: Any, truth: Any) -> Report:
+def second_opinions(report: Report, actual: Any, expected: Any, truth: Any, steps: Sequence[float] = ()) -> Report:
     """A report in which results agree that are no further from the float64 truth than the expected ones, up to the
-    factors of ``judge``, or than a step of the narrowest floats that they are computed in (``precision``)."""
-    steps = unit_roundoffs(program)
+    factors of ``judge``, or than a step of the narrowest floats that they are computed in.
+
+    Args:
+        steps: of these floats, one for each result (``unit_roundoffs``); not known if there are others.
+    """
     if len(steps) != len(report.results):
         steps = [0.0] * len(report.results)
     rows = zip(report.results, _leaves(actual), _leaves(expected), _leaves(truth), steps, strict=True)

@@ -86,7 +86,8 @@ _LINES: tuple[Part, ...] = (
 _CALLS: tuple[Part, ...] = (
     lambda x: torch.sort(x, -1, stable=True),
     lambda x: x.argsort(0, stable=True),
-    lambda x: torch.topk(x, min(2, x.shape[-1])),
+    # Which of equal numbers topk takes is not said: its places have to hold what it finds.
+    lambda x: x.gather(-1, torch.topk(x, min(2, x.shape[-1])).indices),
     lambda x: x.kthvalue(1).values,
     lambda x: x.median(-1).values,
     lambda x: torch.quantile(x, 0.3),
