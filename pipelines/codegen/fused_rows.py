@@ -302,7 +302,7 @@ def _rows_of(step: Step) -> Rows | None:
         if step.operation.name != "dot_general":
             return None
         shape = step.operation.result.shape[: _row_dims(step.operation)]
-    elif isinstance(step, Nest) and step.reductions:
+    elif isinstance(step, Nest) and step.reductions and step.dims:
         shape = step.shape[: min(step.dims)]
     else:
         return None

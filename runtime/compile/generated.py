@@ -14,7 +14,7 @@ from pathlib import Path
 from hloforge.dialect import budget
 from hloforge.dialect.abi import aliased_results
 from hloforge.dialect.budget import OverBudgetError
-from hloforge.dialect.errors import Error
+from hloforge.dialect.errors import Error, OperationError
 from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.program import Program
 from hloforge.pipelines.codegen.generate import generate
@@ -76,10 +76,11 @@ def _tried(
         return None
     except (OverBudgetError, MemoryError):
         raise
-    except Error:
-        # The passes before IREE's code generator take more, or say what is wrong.
-        return None
     except Exception as error:
+        if isinstance(error, Error) and not isinstance(error, OperationError):
+            # The passes before IREE's code generator take more, or say what is wrong.
+            return None
+        # A pass that builds an invalid operation has a defect as well.
         if os.environ.get(CODEGEN) == LOUD:
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -30,6 +30,7 @@ _LEADING_ZEROS = r"got 0, want -(8|16|32|64)\b"
 
 KNOWN: tuple[Known, ...] = (
     Known("builder", "differs", "XLA adds the starts of a slice of a slice before it clamps them", seeds=(41020,)),
+    Known("jax", "differs", "XLA makes a choice of infinity times a converted flag", seeds=(1100637,)),
     *(
         Known(name, "differs", "XLA folds leading zeros of known negative numbers wrongly", words=_LEADING_ZEROS)
         for name in ("calls", "habits", "hlo", "jax", "short")

@@ -66,7 +66,9 @@ class _Factor:
         to = {d: number for number, d in enumerate(self.batch)}
         to |= {d: first + number for number, d in enumerate(self.free)}
         part = ops.convert_element_type(part, result.element_type.name)
-        return ops.broadcast_in_dim(part, result.dims, [to[d] for d in kept])
+        # A factor may have its batch after its rows, or between them.
+        order = sorted(range(len(kept)), key=lambda number: to[kept[number]])
+        return ops.broadcast_in_dim(ops.transpose(part, order), result.dims, sorted(to[d] for d in kept))
 
 
 @pattern("stablehlo.dot_general")

@@ -219,3 +219,8 @@ def test_random_steps(numbers: list[int], rows: int, columns: int, batched: bool
     weights = (3, columns, columns) if batched else (columns, columns)
     function_of_all = jax.vmap(function) if batched else function
     check(function_of_all, normal(*shape), normal(*weights) / columns, tolerance=1e-4)
+
+
+def test_reductions_over_no_dimension_begin_no_rows() -> None:
+    """As `jnp.unique` asks whether neighbours differ in any of no further dimensions."""
+    check(lambda x: jnp.unique(x, size=7, return_counts=True), np.arange(40_000, dtype=np.int32) % 11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,20 @@ def test_sums_are_those_of_products(dtype: Any, equation: str, left: tuple[int, 
     arguments = _numbers(dtype, *left), _numbers(dtype, *right)
     check(function, *arguments)
     assert "dot_general" not in _lowered(function, arguments)
+
+
+@pytest.mark.parametrize("order", itertools.permutations("bik"), ids="".join)
+@pytest.mark.parametrize("other", itertools.permutations("bkj"), ids="".join)
+def test_dimensions_of_factors_may_be_in_any_order(order: tuple[str, ...], other: tuple[str, ...]) -> None:
+    sizes = {"b": 65, "i": 2, "j": 2, "k": 2}
+    x, y = (normal(*(sizes[name] for name in names)) for names in (order, other))
+    numbers = (((order.index("k"),), (other.index("k"),)), ((order.index("b"),), (other.index("b"),)))
+
+    def function(x: Any, y: Any) -> Any:
+        return jax.lax.dot_general(x, y, numbers)
+
+    check(function, x, y)
+    assert "dot_general" not in _lowered(function, (x, y))
 
 
 def test_bytes_are_added_in_wider_integers() -> None:
