@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.pipelines.codegen.lowering import lower
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.dynamic.specialize import is_dynamic
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
@@ -77,10 +78,10 @@ def _tried(
     except (OverBudgetError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, Error) and not isinstance(error, OperationError):
+        if isinstance(error, Error) and (not isinstance(error, OperationError) or is_dynamic(program.module)):
             # The passes before IREE's code generator take more, or say what is wrong.
             return None
-        # A pass that builds an invalid operation has a defect as well.
+        # A pass that builds an invalid operation of known sizes has a defect as well.
         if os.environ.get(CODEGEN) == LOUD:
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
