@@ -14,7 +14,7 @@ from hloforge.runtime.debug.statistics import ErrorStatistics, error_statistics
 from hloforge.runtime.reference.compare import Report, ResultComparison, compare, differing
 from hloforge.runtime.reference.correctness import second_opinions
 from hloforge.runtime.reference.engines import ReferenceEngine, ReferenceProgram
-from hloforge.runtime.reference.precision import unit_roundoffs
+from hloforge.runtime.reference.precision import machine_epsilons
 from hloforge.runtime.reference.tolerances import Tolerance
 from hloforge.runtime.session.convention import result_leaves
 
@@ -145,7 +145,7 @@ class Judge:
             truth = self.expected(engine, arguments, float64=True, partly=True)
         except Error:
             return report, expected
-        return second_opinions(report, actual, expected, truth, unit_roundoffs(self.program)), expected
+        return second_opinions(report, actual, expected, truth, machine_epsilons(self.program)), expected
 
     def _wide_opinion(
         self, engine: ReferenceEngine, arguments: Sequence[Any], actual: Any

@@ -12,7 +12,7 @@ from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
 from hloforge.runtime.reference.compare import Report, ResultComparison, compare
 from hloforge.runtime.reference.engines import ReferenceEngine
-from hloforge.runtime.reference.precision import unit_roundoffs
+from hloforge.runtime.reference.precision import machine_epsilons
 from hloforge.runtime.reference.tolerances import Tolerance
 
 # Against XLA's own distance from the truth. Twice: XLA leaves out roundings to bf16 and f16 that a program asks for,
@@ -48,7 +48,7 @@ def judge(
     except Error:
         # Not every program can be widened: then the table has the last word.
         return report
-    return second_opinions(report, actual, expected, truth, unit_roundoffs(program))
+    return second_opinions(report, actual, expected, truth, machine_epsilons(program))
 
 
 def second_opinions(report: Report, actual: Any, expected: Any, truth: Any, steps: Sequence[float] = ()) -> Report:
@@ -56,7 +56,7 @@ def second_opinions(report: Report, actual: Any, expected: Any, truth: Any, step
     factors of ``judge``, or than a step of the narrowest floats that they are computed in.
 
     Args:
-        steps: of these floats, one for each result (``unit_roundoffs``); not known if there are others.
+        steps: of these floats, one for each result (``machine_epsilons``); not known if there are others.
     """
     if len(steps) != len(report.results):
         steps = [0.0] * len(report.results)

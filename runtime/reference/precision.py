@@ -19,33 +19,21 @@ from hloforge.dialect.quantized import is_quantized
 from hloforge.dialect.traits import Kind, of_kind
 
 # What rounds nothing, whatever its type.
+_KEEPING = """
+abs bitcast_convert ceil clamp complex floor imag maximum minimum negate real round_nearest_afz round_nearest_even
+select sign sort
+"""
 _EXACT = of_kind(Kind.MOVES, Kind.UPDATES, Kind.MAKES, Kind.ASKS, Kind.CONTROL, Kind.TUPLES, Kind.TOKENS) | frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *(
-            "abs",
-            "bitcast_convert",
-            "ceil",
-            "clamp",
-            "complex",
-            "floor",
-            "imag",
-            "maximum",
-            "minimum",
-            "negate",
-            "real",
-        ),
-        *("round_nearest_afz", "round_nearest_even", "select", "sign", "sort"),
-    )
+    f"stablehlo.{name}" for name in _KEEPING.split()
 )
 
 
-def unit_roundoffs(program: Program) -> list[float]:
-    """For each result the distance from 1 to the next number of the narrowest floats that it is computed in; 0 if it is
-    computed in none. Whatever a region or a called function does counts for all results of its operation."""
+def machine_epsilons(program: Program) -> list[float]:
+    """For each result the machine epsilon (from 1 to the next number) of the narrowest floats that it is computed in; 0
+    if it is computed in none. Whatever a region or a called function does counts for all results of its operation."""
     *_, terminator = entry_function(program.module).regions[0].blocks[0].operations
     results = [value for value in terminator.operation.operands if isinstance(value.type, ir.ShapedType)]
-    return [max(map(_roundoff, operations_behind(value, program.module)), default=0.0) for value in results]
+    return [max(map(_epsilon, operations_behind(value, program.module)), default=0.0) for value in results]
 
 
 def operations_behind(value: Any, module: ir.Module) -> Iterator[ir.Operation]:
@@ -77,7 +65,7 @@ def _inside(op: Any, functions: dict[str, Any], called: set[str]) -> Iterator[An
             yield from _inside(functions[name], functions, called)
 
 
-def _roundoff(op: Any) -> float:
+def _epsilon(op: Any) -> float:
     """Of an operation that rounds; 0 of others."""
     if op.name in _EXACT or not op.name.startswith(("stablehlo.", "chlo.")):
         return 0.0

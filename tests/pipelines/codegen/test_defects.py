@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.dialect.errors import OperationError
 from hloforge.runtime.compile import generated
 
 PROGRAM = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}\n"
@@ -28,3 +29,15 @@ def test_a_defect_is_raised_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(generated.CODEGEN, generated.LOUD)
     with pytest.raises(NameError):
         hloforge.compile(PROGRAM)
+
+
+def test_an_invalid_operation_that_a_pass_builds_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*_: object, **__: object) -> None:
+        raise OperationError("Reshape: 3 elements into 4")
+
+    monkeypatch.setattr(generated, "lower", build)
+    with pytest.warns(UserWarning, match=r"defect \(OperationError: .*3 elements into 4"):
+        assert not hloforge.compile(PROGRAM, cache=False).manifest.is_generated
+    # A pass may not know how to write an operation of unknown sizes; the passes before IREE's compiler may.
+    dynamic = PROGRAM.replace("4xf32", "?xf32")
+    assert not hloforge.compile(dynamic, cache=False).manifest.is_generated

@@ -12,7 +12,7 @@ from hloforge.dialect.program import Program, Signature
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.reference.correctness import judge
 from hloforge.runtime.reference.engines import ReferenceEngine, reference
-from hloforge.runtime.reference.precision import unit_roundoffs
+from hloforge.runtime.reference.precision import machine_epsilons
 
 
 def program(text: str) -> Program:
@@ -239,4 +239,4 @@ def test_the_narrowest_float_of_a_result_is_found_in_functions_and_loops() -> No
       %0 = stablehlo.convert %x : (tensor<f32>) -> tensor<f16>
       %1 = stablehlo.convert %0 : (tensor<f16>) -> tensor<f32>
       return %1 : tensor<f32> }"""
-    assert unit_roundoffs(program(text)) == [2.0**-10, 2.0**-23, 0.0, 0.0]
+    assert machine_epsilons(program(text)) == [2.0**-10, 2.0**-23, 0.0, 0.0]
