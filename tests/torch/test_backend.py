@@ -270,7 +270,6 @@ def test_what_is_computed_again_draws_the_same_numbers(dynamic: bool) -> None:
     assert torch.equal(x.grad != 0, kept) and 0.25 < kept.float().mean() < 0.45
 
 
-@pytest.mark.slow
 def test_arguments_that_a_function_changes_are_changed() -> None:
     def step(cache: Any, rows: Any, place: Any) -> Any:
         cache[:, place] = rows

@@ -305,3 +305,24 @@ def test_what_has_no_rule_is_compiled_for_each_size_and_named(programs: list[Any
     x = torch.randn(6, 3)
     _assert_same(fast(x), torch.fft.fft(x, dim=0).abs())
     assert len(programs) == 2
+
+
+class _Spectrum(nn.Module):
+    """A layer, and a transform along a size that has no rule for padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x: Any) -> Any:
+        return torch.fft.rfft(self.layer(x), dim=1).abs().cumsum(0) * x.shape[0] + x.shape[1]
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_the_first_size_has_buckets_if_not_all_sizes_can(backward: bool, programs: list[Any]) -> None:
+    calls = [(torch.randn(b, n, 6),) for b, n in ((5, 9), (6, 9), (8, 9), (3, 9), (7, 11), (1, 9), (5, 11))]
+    model = _Spectrum()
+    with pytest.warns(UserWarning, match=r"compiled for the sizes of each call but the first.*(fft).*test_dynamic"):
+        _agree(model, calls, backward=backward, in_buckets=False)
+    # Buckets of 8 and 4 for nine columns and of 8 for eleven; the size 1 is another graph of Dynamo's.
+    assert len(programs) == (2 if backward else 1) * 4

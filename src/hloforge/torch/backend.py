@@ -4,8 +4,9 @@ AOTAutograd makes functional graphs of ATen operators of each captured graph, on
 backward pass; each becomes one program. What Dynamo does not capture runs in PyTorch as ever.
 
 A graph with symbolic sizes (``dynamic=True``) has a program for each bucket of sizes that it is called with
-(open_sizes.py). Where an operator has no rule for padding, it has one for each choice of sizes. The last
-``sizes`` programs are kept in memory; the cache on disk keeps more.
+(open_sizes.py). Where an operator has no rule for padding, only the first size, mostly the batch, has buckets, for
+each choice of the others; or there is a program for each choice of all. The last ``sizes`` programs are kept in
+memory; the cache on disk keeps more.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
 from hloforge.runtime.bucket_sizes import sizes_of
 from hloforge.torch.aliases import Placement, placements, shared_outputs
 from hloforge.torch.decompositions import decompositions
-from hloforge.torch.graph_program import GraphProgram, RoomError, at_sizes
+from hloforge.torch.fewer_sizes import at_sizes, with_first_open
+from hloforge.torch.graph_program import GraphProgram, RoomError
 from hloforge.torch.open_sizes import Bucket, OpenSizes, end_of
 from hloforge.torch.recurrent import keep_recurrent
 
@@ -83,7 +85,7 @@ def hloforge(
     with (
         sdpa_kernel(SDPBackend.MATH),
         _without_mkldnn(),
-        _with_numbers_of_elements(inputs),
+        _with_numbers_of_elements(graph, inputs),
         functorch_config.patch(donated_buffer=False),
     ):
         found: Callable[..., Any] = compiler(graph, inputs)
@@ -102,13 +104,14 @@ def _without_mkldnn() -> Iterator[None]:
 
 
 @contextmanager
-def _with_numbers_of_elements(inputs: Sequence[Any]) -> Iterator[None]:
-    """Graphs in which a number is an element's, as the gradient of a ``while_loop`` has one: the turn it is at.
+def _with_numbers_of_elements(graph: fx.GraphModule, inputs: Sequence[Any]) -> Iterator[None]:
+    """Allow numbers that are elements, as the gradient of a ``while_loop`` has one: the turn it is at.
 
-    Dynamo has broken its own graph at such numbers unless it was told not to.
+    Not in other graphs: PyTorch would make a number of each index that is a tensor (``cache[:, place] = row``), and
+    fail. Dynamo has broken its own graph at numbers of elements unless it was told not to.
     """
     mode = detect_fake_mode(inputs)
-    if mode is None:
+    if mode is None or not torch.is_grad_enabled() or not _has_while_loop(graph):
         yield
         return
     allowed, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
@@ -116,6 +119,12 @@ def _with_numbers_of_elements(inputs: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         mode.allow_scalar_outputs = allowed
+
+
+def _has_while_loop(graph: fx.GraphModule) -> bool:
+    parts = [part for part in graph.modules() if isinstance(part, fx.GraphModule)]
+    loop = torch.ops.higher_order.while_loop
+    return any(node.target is loop for part in parts for node in part.graph.nodes)
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,9 @@ class _Programs:
         self._examples = inputs
         self.is_static = not any(_is_symbolic(each) for each in inputs)
         self._open = None if self.is_static or not settings.buckets else _open_sizes(graph)
+        # The sizes of which only the first has buckets.
+        self._first_open: OpenSizes | None = None
+        self._reasons: list[str] = []
         self._found: OrderedDict[Any, Program] = OrderedDict()
         self._room = _ROOM
         self._lock = threading.Lock()
@@ -225,17 +237,34 @@ class _Programs:
 
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for arguments like these, compiled by whichever thread comes first."""
-        numbers = None if self._open is None else self._open.numbers(arguments)
-        bucket = None if numbers is None or self._open is None else self._open.bucket(numbers, self._settings.buckets)
         with self._lock:
-            if bucket is not None and self._open is not None:
-                found = self._kept(bucket.extents, lambda: self._compile_bucket(arguments, bucket))
-                if found is not None:
-                    return found
-            key = () if self.is_static else tuple(map(_sizes, arguments))
-            found = self._kept(key, lambda: self._compile(arguments))
+            found = self._of_bucket(arguments) or self._of_first_open(arguments)
+            if self._reasons:
+                kept = "of each call but the first" if self._first_open is not None else "of each call"
+                reason = "; ".join(self._reasons)
+                self._reasons = []
+                warnings.warn(f"the {self._name} graph is compiled for the sizes {kept}: {reason}", stacklevel=2)
+            if found is None:
+                key = () if self.is_static else tuple(map(_sizes, arguments))
+                found = self._kept(key, lambda: self._compile(arguments))
         assert found is not None  # or it raises
         return found
+
+    def _of_bucket(self, arguments: Sequence[Any]) -> Program | None:
+        """The program of the bucket of these sizes, if there is one."""
+        if self._open is None:
+            return None
+        bucket = self._open.bucket(self._open.numbers(arguments), self._settings.buckets)
+        if bucket is None:
+            return None
+        return self._kept(bucket.extents, lambda: self._compile_bucket(arguments, bucket))
+
+    def _of_first_open(self, arguments: Sequence[Any]) -> Program | None:
+        """The program of these sizes but the first, which has buckets in it, if there is one."""
+        sizes = self._first_open
+        if sizes is None:
+            return None
+        return self._kept(("of", *sizes.numbers(arguments)[1:]), lambda: self._compile_first_open(sizes, arguments))
 
     def _kept(self, key: Any, compile: Callable[[], Program | None]) -> Program | None:
         """The program of a key, compiled if there is none, and not kept if that gives none."""
@@ -266,13 +295,30 @@ class _Programs:
                 )
         except (UnsupportedError, CompileError) as error:
             self._open = None
-            reasons = [error.message, *error.notes]
+            self._first_open = bucket.sizes if len(bucket.extents) > 1 else None
             at = f" ({error.location})" if error.location else ""
-            warnings.warn(
-                f"the {self._name} graph is compiled for the sizes of each call: {'; '.join(reasons)}{at}", stacklevel=2
-            )
+            self._reasons = [error.message, *error.notes]
+            self._reasons[-1] += at
             return None
         return _PlacedAtSizes(program, self._graph, bucket.sizes, self._shared) if self._shared else program
+
+    def _compile_first_open(self, sizes: OpenSizes, arguments: Sequence[Any]) -> Program | None:
+        """The programs of a graph whose first size alone is open; None, from now on, if that has no rules either."""
+        if sizes.numbers(arguments)[0] < 2:
+            return None
+        try:
+            with unset_fake_temporarily():
+                graph = with_first_open(self._graph, sizes, arguments)
+        except (UnsupportedError, RuntimeError):
+            self._first_open = None
+            return None
+        said = [node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder"]
+        programs = _Programs(graph, said, self._settings, self._name, self._frozen, self._shared)
+        if programs._of_bucket(arguments) is None:
+            if programs._open is None:
+                self._first_open = None
+            return None
+        return programs
 
     def _compile(self, arguments: Sequence[Any]) -> Program:
         settings = self._settings

@@ -12,8 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from torch import fx
-from torch.fx import traceback as fx_traceback
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from hloforge import api
@@ -387,13 +385,3 @@ class _Traced:
 
 def _aval(tensor: torch.Tensor, order: Order) -> Any:
     return jax.ShapeDtypeStruct([tensor.shape[d] for d in order], dtype_of(tensor.dtype))
-
-
-def at_sizes(graph: fx.GraphModule, arguments: Sequence[Any]) -> fx.GraphModule:
-    """A graph with symbolic sizes for the sizes of these arguments; the lines of its nodes stay."""
-
-    def run(*values: Any) -> Any:
-        return fx.Interpreter(graph).run(*values)
-
-    with fx_traceback.preserve_node_meta():
-        return make_fx(run, tracing_mode="fake")(*arguments)

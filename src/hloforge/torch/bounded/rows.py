@@ -87,3 +87,10 @@ def layer_norm(call: OpenCall, x: Any, sizes: Any, *arguments: Any, **named: Any
     if any(dim >= x.ndim - len(sizes) for dim in call.open(0)):
         raise UnsupportedError("it normalizes over a dimension whose size depends on elements")
     return call.plain(x, x.shape[x.ndim - len(sizes) :], *arguments, **named)
+
+
+@bounded("aten._fft_c2c", "aten._fft_r2c", "aten._fft_c2r")
+def transform(call: OpenCall, x: Any, dims: Any, *arguments: Any, **named: Any) -> Any:
+    if not {dim % x.ndim for dim in dims}.isdisjoint(call.open(0)):
+        raise UnsupportedError("a Fourier transform (fft) along a dimension whose size is not known before the call")
+    return call.plain(x, dims, *arguments, **named)

@@ -125,7 +125,7 @@ class Sizes:
             ranges[symbol] = ValueRanges(self._least_of(symbol), self._largest[symbol])
         upper = bound_sympy(expression, ranges).upper
         if not upper.is_number or upper in (int_oo, sympy.oo):
-            raise UnsupportedError(f"a size ({expression}) depends on elements, and it may be infinite")
+            raise UnsupportedError(f"a size ({expression}) is not known before the call, and nothing bounds it")
         return max(int(upper), 0)
 
     def is_certain(self, condition: Any) -> bool:
