@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.products.complex_products import ComplexGemm
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.codegen.products.packed import PackedGemm, gains
@@ -87,6 +89,9 @@ def scratch_of(generator: Generator, size: int, share: Share | None) -> Value | 
 def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:
     """The code of a ``stablehlo.dot_general``."""
     after = EpilogueWriter(generator, op, epilogue) if epilogue else None
+    if is_complex_product(op):
+        emit(generator, op, complex_product_of(op), share)
+        return
     if op.packed is None:
         emit(generator, op, product_of(op, generator.extensions), share, after)
         return
@@ -121,7 +126,7 @@ def _products_in(loop: Op) -> Iterator[Op]:
 
 def _packed_side(op: Op, loop: Op, generator: Generator) -> int | None:
     """The factor of a product that is to be packed before a loop; None for neither."""
-    if any(array.element.startswith("complex") or not array.elements for array in (*op.operands, op.result)):
+    if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
     side = 1 if product_of(op, generator.extensions).form(generator.machine) != "transposed" else 0
     factor = op.operands[side]
@@ -136,12 +141,40 @@ def _packed_product(op: Op, side: int, extensions: frozenset[str]) -> PackedGemm
     return PackedGemm(gemm) if side else PackedGemm(gemm.transposed(), exchanged=True)
 
 
+def complex_product_of(op: Op) -> ComplexGemm:
+    """The product of complex matrices that a ``dot_general`` is. Raises RefusedError for what has no such form."""
+    found = _product_of(op, frozenset())
+    if found.lhs.kind != found.out.kind or found.rhs.kind != found.out.kind:
+        raise RefusedError("a product of complex numbers of several types")
+    lhs, rhs = _with_neighbours(found.lhs, found.m, found.k), _with_neighbours(found.rhs, found.k, found.n)
+    return ComplexGemm(found.batch, found.m, found.n, found.k, lhs, rhs, found.out)
+
+
+def _with_neighbours(matrix: Matrix, rows: int, columns: int) -> Matrix:
+    """A matrix whose rows or columns lie next to each other, also if there is one alone."""
+    if 1 in (matrix.row, matrix.column):
+        return matrix
+    if rows == 1:
+        return replace(matrix, row=1)
+    if columns == 1:
+        return replace(matrix, column=1)
+    raise RefusedError("a product of complex matrices whose rows and columns lie apart")
+
+
+def is_complex_product(op: Op) -> bool:
+    return any(array.element.startswith("complex") for array in (*op.operands, op.result))
+
+
 def product_of(op: Op, extensions: frozenset[str]) -> Gemm:
     """The product of matrices that a ``dot_general`` is. Raises RefusedError for what ``lowering.py`` rewrites."""
+    if is_complex_product(op) or op.result.element == "i1":
+        raise RefusedError("a product of complex numbers or booleans")
+    return _product_of(op, extensions)
+
+
+def _product_of(op: Op, extensions: frozenset[str]) -> Gemm:
     lhs, rhs = op.operands
     result = op.result
-    if {lhs.element[0], rhs.element[0], result.element[0]} & {"c"} or result.element == "i1":
-        raise RefusedError("a product of complex numbers or booleans")
     if 0 in (*lhs.shape, *rhs.shape):
         raise RefusedError("a product of empty arrays")
     numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))

@@ -21,6 +21,7 @@ from operator import mul
 from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.elements.kinds import is_complex
 from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.epilogues import keeps_order
 from hloforge.pipelines.codegen.graph import Array, Block, Op
@@ -214,7 +215,7 @@ class _Grown:
 
     def _fits_product(self, step: Single) -> bool:
         op = step.operation
-        if op.name != "dot_general" or op.panel is not None or op.packed is not None:
+        if op.name != "dot_general" or op.panel is not None or op.packed is not None or is_complex(op.result.element):
             return False
         result = op.result
         first = _row_dims(op)
@@ -299,7 +300,7 @@ def _is_alike(array: Array, other: Array) -> bool:
 def _rows_of(step: Step) -> Rows | None:
     """The rows of a step with which fused steps may begin: a product, or sums of rows."""
     if isinstance(step, Single):
-        if step.operation.name != "dot_general":
+        if step.operation.name != "dot_general" or is_complex(step.operation.result.element):
             return None
         shape = step.operation.result.shape[: _row_dims(step.operation)]
     elif isinstance(step, Nest) and step.reductions and step.dims:

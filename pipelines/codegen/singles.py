@@ -16,7 +16,12 @@ from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
 from hloforge.pipelines.codegen.algorithms.windows import Window
-from hloforge.pipelines.codegen.contractions import product_of, write_dot_general
+from hloforge.pipelines.codegen.contractions import (
+    complex_product_of,
+    is_complex_product,
+    product_of,
+    write_dot_general,
+)
 from hloforge.pipelines.codegen.convolutions import convolution_workgroups, write_convolution
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
@@ -251,6 +256,8 @@ def _dot_general(generator: Generator, op: Op, share: Share | None) -> None:
 def _product_workgroups(generator: Generator, op: Op) -> int:
     if op.panel is not None:
         return panels.panels_of(op, generator.extensions, generator.machine).pieces(generator.machine)
+    if is_complex_product(op):
+        return complex_product_of(op).workgroups(generator.machine)
     return product_of(op, generator.extensions).workgroups(generator.machine)
 
 

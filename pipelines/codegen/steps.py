@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses, cost_of
+from hloforge.pipelines.codegen.elements.kinds import is_complex
 from hloforge.pipelines.codegen.elements.table import supports
 from hloforge.pipelines.codegen.epilogues import fits, takes
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
@@ -377,7 +378,8 @@ class Planner:
         """Whether a product computes a factor as it goes, because what it is computed of is smaller."""
         array = op.operands[side]
         if (
-            not self._is_own(array)
+            is_complex(array.element)
+            or not self._is_own(array)
             or array.op is None
             or is_root(array.op)
             or array.is_result

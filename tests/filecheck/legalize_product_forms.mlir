@@ -40,3 +40,15 @@ func.func @transposed_result(%x: tensor<2x5x4xf32>, %y: tensor<2x6x5xf32>) -> te
   %t = stablehlo.transpose %r, dims = [0, 2, 1] : (tensor<2x4x6xf32>) -> tensor<2x6x4xf32>
   return %t : tensor<2x6x4xf32>
 }
+
+// A product of complex numbers has code; one by a small matrix is its terms.
+// CHECK-LABEL: func.func @complex
+// CHECK: stablehlo.dot_general %{{.+}}, %{{.+}}, contracting_dims = [1] x [0] : (tensor<4x50xcomplex<f32>>, tensor<50x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>>
+// CHECK-NOT: stablehlo.dot_general
+// CHECK: stablehlo.complex %{{.+}} : tensor<90x2xcomplex<f32>>
+func.func @complex(%x: tensor<4x50xcomplex<f32>>, %y: tensor<50x6xcomplex<f32>>, %z: tensor<90x2xcomplex<f32>>, %w: tensor<2x2xcomplex<f32>>)
+    -> (tensor<4x6xcomplex<f32>>, tensor<90x2xcomplex<f32>>) {
+  %r = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<4x50xcomplex<f32>>, tensor<50x6xcomplex<f32>>) -> tensor<4x6xcomplex<f32>>
+  %s = stablehlo.dot_general %z, %w, contracting_dims = [1] x [0] : (tensor<90x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>) -> tensor<90x2xcomplex<f32>>
+  return %r, %s : tensor<4x6xcomplex<f32>>, tensor<90x2xcomplex<f32>>
+}

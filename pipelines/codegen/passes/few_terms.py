@@ -71,6 +71,25 @@ class _Factor:
         return ops.broadcast_in_dim(ops.transpose(part, order), result.dims, sorted(to[d] for d in kept))
 
 
+def has_few_terms(op: ir.Operation) -> bool:
+    """Whether a product of static arrays is one of many rows by a small matrix, or of many pairs of small ones."""
+    left, right = _factors(op)
+    terms, (fewer, more) = prod(left.value.dims[d] for d in left.depth), sorted((left.count, right.count))
+    batch = prod(left.value.dims[d] for d in left.batch)
+    if terms > _MOST_TERMS or fewer > _MOST_COLUMNS:
+        return False
+    is_small = fewer * more * terms <= (_MOST_OF_VECTOR if fewer == 1 else _MOST_OF_MATRICES)
+    return batch * more >= _LEAST and (batch == 1 or is_small)
+
+
+def _factors(op: ir.Operation) -> tuple[_Factor, _Factor]:
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    return (
+        _Factor(Value(op.operands[0]), numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
+        _Factor(Value(op.operands[1]), numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
+    )
+
+
 @pattern("stablehlo.dot_general")
 def of_few_terms(op: ir.Operation) -> Replacement:
     """Many rows by a small matrix, or many pairs of small ones."""
@@ -79,18 +98,10 @@ def of_few_terms(op: ir.Operation) -> Replacement:
         return NoMatch("of unknown or no size, or with types for its factors")
     if result.element_type.name not in _TYPES:
         return NoMatch("rounded once for all terms, or no numbers")
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    left = _Factor(Value(op.operands[0]), numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions)
-    right = _Factor(Value(op.operands[1]), numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions)
-    sizes = [left.value.dims[d] for d in left.depth]
-    terms, (fewer, more) = prod(sizes), sorted((left.count, right.count))
-    batch = prod(left.value.dims[d] for d in left.batch)
-    if terms > _MOST_TERMS or fewer > _MOST_COLUMNS:
-        return NoMatch("many terms, or no small matrix")
-    is_small = fewer * more * terms <= (_MOST_OF_VECTOR if fewer == 1 else _MOST_OF_MATRICES)
-    if batch * more < _LEAST or (batch > 1 and not is_small):
-        return NoMatch("few rows, or several of them in each of many products")
-    rows = len(left.batch)
+    if not has_few_terms(op):
+        return NoMatch("many terms, or no small matrix, or several rows in each of many products")
+    left, right = _factors(op)
+    sizes, rows = [left.value.dims[d] for d in left.depth], len(left.batch)
     total = full(result, 0)
     for place in product(*map(range, sizes)):
         total = total + left.term(place, result, rows) * right.term(place, result, rows + len(left.free))

@@ -13,9 +13,9 @@ After: dimensions that are summed, and those that are not, follow each other in 
 
 An operand that is transposed is read before its transposition where it has that form there, and a product that is only
 read transposed has its factors exchanged.
-The transposed array is computed as one, where the operand is no argument. Products of complex numbers, also those of
-convolutions, are four of their parts; those of booleans are products of bytes, compared with 0. Real products are read
-in place by kernels that know no other types. Source: StableHLO spec "dot_general", "convolution".
+The transposed array is computed as one, where the operand is no argument. Convolutions of complex numbers are four of
+their parts, and so are products of few terms; others have code (``products/complex_products.py``). Those of booleans
+are products of bytes, compared with 0. Source: StableHLO spec "dot_general", "convolution".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.contractions import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
-from hloforge.pipelines.codegen.passes.few_terms import of_few_terms
+from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -46,6 +46,8 @@ def by_parts(op: ir.Operation) -> Replacement:
     result = Value(op.results[0])
     if not result.element_type.is_complex or not is_static(op) or multiplies_nothing(op):
         return NoMatch("not complex, or of unknown or no size")
+    if op.name == "stablehlo.dot_general" and _has_code(op):
+        return NoMatch("a product that has code")
     operands = [Value(operand) for operand in op.operands]
     a, b, c, d = (part(operand) for operand in operands for part in (ops.real, ops.imag))
     type_ = ir.RankedTensorType.get(result.dims, a.ir.type.element_type)
@@ -54,6 +56,25 @@ def by_parts(op: ir.Operation) -> Replacement:
         return emit(op.name, [x, y], type_, **_attributes(op))
 
     return ops.complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
+
+
+def _has_code(op: ir.Operation) -> bool:
+    """Whether a product of complex numbers is multiplied as it lies in memory (``products/complex_products.py``)."""
+    types = {Value(value).element_type.name for value in (*op.operands, *op.results)}
+    if len(types) > 1 or "algorithm" in op.attributes or has_few_terms(op):
+        return False
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
+    rhs = numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions
+    return all(_has_neighbours(Value(value), *dims) for value, dims in zip(op.operands, (lhs, rhs), strict=True))
+
+
+def _has_neighbours(value: Value, batch: Sequence[int], depth: Sequence[int]) -> bool:
+    """Whether rows or columns of a factor's matrices lie next to each other; true of one that is transposed first."""
+    if not _fits(value, batch, depth):
+        return True
+    last = next((d for d in reversed(range(value.rank)) if value.dims[d] != 1), 0)
+    return last not in batch
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")

@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.lang.values import (
     lanes_of,
     vector_of,
 )
+from hloforge.pipelines.codegen.products.shuffles import exchanged_parts, with_signs
 from hloforge.pipelines.framework.machine import Machine
 
 VNNI, BF16, AVX2 = "avx512vnni", "avx512bf16", "avx2"
@@ -73,6 +74,19 @@ class Arithmetic:
         """A vector of the right factor, as it was read, as it is multiplied."""
         return vector.as_(self.sums, signed=signed) if self.group == 1 else self._narrow(vector)
 
+    def numbers_at(self, address: Value, kind: str, align: int, lanes: int, *, signed: bool) -> tuple[Value, ...]:
+        """What a term of a row is in memory, as vectors that are multiplied each by one of ``vectors_of``."""
+        return (self.left(address.function.load(address, kind, align), lanes, signed=signed),)
+
+    def vectors_of(self, vector: Value, *, signed: bool) -> tuple[Value, ...]:
+        """A vector of the right factor, as it was read, as those that are multiplied."""
+        return (self.right(vector, signed=signed),)
+
+    @property
+    def weight(self) -> int:
+        """Numbers that a unit adds to a sum."""
+        return self.group
+
     def _narrow(self, vector: Value) -> Value:
         if self.group == 1:
             return vector
@@ -103,6 +117,24 @@ class Arithmetic:
     def made_up(self, totals: Value) -> Value:
         """What sums begin with where bytes of the left factor are flipped, by the right factor's sums of terms."""
         return totals << 7 if self.unsigned_right else -(totals << 7)
+
+
+@dataclass(frozen=True)
+class PairArithmetic(Arithmetic):
+    """Of complex numbers: a term is a pair of the left factor, and vectors hold pairs (``complex_products.py``)."""
+
+    @property
+    def weight(self) -> int:
+        return 2
+
+    def numbers_at(self, address: Value, kind: str, align: int, lanes: int, *, signed: bool) -> tuple[Value, ...]:
+        function = address.function
+        places = (function.offset(address, kind, part) for part in range(2))
+        return tuple(self.left(function.load(place, kind, align), lanes, signed=signed) for place in places)
+
+    def vectors_of(self, vector: Value, *, signed: bool) -> tuple[Value, ...]:
+        function = vector.function
+        return vector, with_signs(function, exchanged_parts(function, vector), first=True)
 
 
 def one_by_one(sums: str) -> Arithmetic:

@@ -57,30 +57,37 @@ def lanes_for(kind: str, columns: int, machine: Machine) -> int:
     return min(widest, 1 << (columns.bit_length() - 1))
 
 
-def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine) -> Tile:
+def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine, *, is_complex: bool = False) -> Tile:
     """The tile with which a product of these sizes takes the fewest cycles, by a model of the processor.
 
     The model counts multiplications of vectors, loads of both factors, and what each tile costs beside its terms.
     """
     lanes = lanes_for(kind, columns, machine)
     across = -(-columns // lanes)
-    tiles = [Tile(lanes, *shape) for shape in _shapes(rows, across, machine.vector_count)]
+    tiles = [Tile(lanes, *shape) for shape in _shapes(rows, across, machine.vector_count, 1 + is_complex)]
     # Of equal ones the largest: it reads the factors least often.
-    return min(tiles, key=lambda tile: (cycles_of(tile, rows, columns, depth), -tile.rows * tile.vectors))
+    parts = 1 + is_complex
+    return min(tiles, key=lambda tile: (cycles_of(tile, rows, columns, depth, parts), -tile.rows * tile.vectors))
 
 
-def cycles_of(tile: Tile, rows: int, columns: int, depth: int) -> float:
-    """How long a product of these sizes takes by a tile, by the same model."""
+def cycles_of(tile: Tile, rows: int, columns: int, depth: int, parts: int = 1) -> float:
+    """How long a product of these sizes takes by a tile, by the same model.
+
+    Args:
+        parts: of a number; terms of complex ones are two multiplications.
+    """
     sums = tile.rows * tile.vectors
-    step = max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * (tile.rows + tile.vectors)
+    step = parts * (max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * (tile.rows + tile.vectors))
     tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
     return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
 
 
-def _shapes(rows: int, across: int, registers: int) -> Iterator[tuple[int, int]]:
+def _shapes(rows: int, across: int, registers: int, parts: int) -> Iterator[tuple[int, int]]:
     for vectors in range(1, min(across, 6) + 1):
         # A row of the right factor and a number of the left one are in registers beside the sums.
-        most = min(rows, (registers - vectors - 1) // vectors, _MOST_ROWS if vectors > 1 else _MOST_ROWS_OF_ONE)
+        most = min(
+            rows, (registers - parts * (vectors + 1)) // vectors, _MOST_ROWS if vectors > 1 else _MOST_ROWS_OF_ONE
+        )
         for count in range(1, most + 1):
             yield count, vectors
 

@@ -121,7 +121,7 @@ def write(
             for part in range(parts):
                 rows, columns = (
                     [
-                        _terms(function, matrix, start, number * stride + part * lanes, lanes, some, gemm.sums)
+                        terms_at(function, matrix, start, number * stride + part * lanes, lanes, some, gemm.sums)
                         for number in range(count)
                     ]
                     for (matrix, _, stride), start, count in zip(sides, starts, (gemm.m, found.columns), strict=True)
@@ -175,7 +175,7 @@ def _store(
         results.put(function.load(slot, wide(gemm.sums, lanes)), batch, row, column + place)
 
 
-def _terms(function: Function, matrix: Matrix, start: Value, offset: int, lanes: int, some: int, kind: str) -> Value:
+def terms_at(function: Function, matrix: Matrix, start: Value, offset: int, lanes: int, some: int, kind: str) -> Value:
     """A vector of terms, of which the first ``some`` are in memory and the others 0."""
     address = function.offset(start, matrix.kind, offset)
     wide = vector_of(matrix.kind, lanes)

@@ -43,6 +43,8 @@ class Gemm:
         out: ``[batch, m, n]``.
         extensions: of the processor that may be used, by LLVM's names: ``avx512vnni``, ``avx512bf16``, ``avx2``,
             ``amx-int8``, ``amx-bf16``.
+        is_complex: whether terms are complex numbers, whose parts are columns of ``rhs`` and ``out`` and lie next to
+            each other in ``lhs`` (``complex_products.py``).
     """
 
     batch: tuple[int, ...]
@@ -53,6 +55,7 @@ class Gemm:
     rhs: Matrix
     out: Matrix
     extensions: frozenset[str] = frozenset()
+    is_complex: bool = False
 
     @property
     def sums(self) -> str:
@@ -66,7 +69,7 @@ class Gemm:
 
     @property
     def multiplications(self) -> int:
-        return self.count * self.m * self.n * self.k
+        return self.count * self.m * self.n * self.k * (1 + self.is_complex)
 
     def transposed(self) -> Gemm:
         """The same product with the factors exchanged, whose result's rows are this one's columns."""
@@ -114,7 +117,8 @@ class Gemm:
     def pieces(self, machine: Machine) -> int:
         """Into how many pieces it pays to cut the product, whether or not it can be."""
         lanes = lanes_for(self.sums, self.n, machine)
-        read = self.count * self.k * (self.m * self.lhs.bytes + self.n * self.rhs.bytes)
+        left = self.m * self.lhs.bytes * (1 + self.is_complex)
+        read = self.count * self.k * (left + self.n * self.rhs.bytes)
         work = self.multiplications
         if tile_registers.takes(self, machine) or tile_registers.takes_exchanged(self, machine):
             work //= tile_registers.FASTER

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.products import packing
-from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn
@@ -85,7 +85,12 @@ class Rows:
 
     @property
     def _row_bytes(self) -> int:
-        return packing.row_units(self.arithmetic, self.depth) * self.arithmetic.unit_bytes
+        return packing.row_units(self.arithmetic, self.depth) * self.arithmetic.unit_bytes * self._parts
+
+    @property
+    def _parts(self) -> int:
+        """Numbers of a term."""
+        return 2 if isinstance(self.arithmetic, PairArithmetic) else 1
 
     @property
     def size(self) -> int:
@@ -97,7 +102,7 @@ class Rows:
         if self.form in ("widened", "turned"):
             return Side(unit, self._row_bytes, size, size)
         if self.form == "gathered":
-            return Side(unit, size, size * self.tile.rows, size)
+            return Side(unit, size * self._parts, size * self._parts * self.tile.rows, size)
         if self.arithmetic.group > 1:
             return Side(unit, matrix.row * matrix.bytes, size, matrix.bytes)
         return Side(matrix.kind, matrix.row * matrix.bytes, matrix.column * matrix.bytes, matrix.bytes, matrix.signed)
@@ -116,7 +121,7 @@ class Rows:
             row = clamped(function, number * tile.rows, self.count - tile.rows)
             source = strided(function, lhs, matrix.kind, [row], [matrix.row])
             target = strided(function, memory, I8, [number - begin], [tile.rows * self._row_bytes])
-            packing.gather_tile(function, tile.rows, self.arithmetic, matrix, source, self.depth, target)
+            packing.gather_tile(function, tile.rows * self._parts, self.arithmetic, matrix, source, self.depth, target)
 
     def rows(
         self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
@@ -142,6 +147,6 @@ def rows_of(gemm: Gemm, tile: Tile, arithmetic: Arithmetic, tiles: int) -> Rows:
             form = "widened"
     elif lhs.kind != gemm.sums and lhs.column == 1:
         form = "widened"
-    elif lhs.row == 1 and gemm.m > 1 and gemm.n >= 2 * tile.columns and gemm.k > 32:
+    elif lhs.row == 1 + gemm.is_complex and gemm.m > 1 and gemm.n >= 2 * tile.columns and gemm.k > 32:
         form = "gathered"
     return Rows(lhs, gemm.m, gemm.k, tile, arithmetic, tiles, form)

@@ -82,18 +82,21 @@ def add_terms(
     def add(distances: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
         at, place = distances
         loaded = [
-            arithmetic.right(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
+            arithmetic.vectors_of(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
             for vector in _addresses(function, vectors, place, tile.vectors, right.across)
         ]
         following = []
         for row, address in enumerate(_addresses(function, rows, at, tile.rows, left.across)):
-            factor = arithmetic.left(function.load(address, left.kind, left.align), tile.lanes, signed=left.signed)
-            for number, vector in enumerate(loaded):
-                following.append(arithmetic.multiply_add(factor, vector, sums[row * tile.vectors + number]))
+            factors = arithmetic.numbers_at(address, left.kind, left.align, tile.lanes, signed=left.signed)
+            for number, vectors_of_one in enumerate(loaded):
+                total = sums[row * tile.vectors + number]
+                for factor, vector in zip(factors, vectors_of_one, strict=True):
+                    total = arithmetic.multiply_add(factor, vector, total)
+                following.append(total)
         return following
 
     loops = loops_of(terms, left, right, turns, most)
-    return add_up(function, loops, [function.index(0)] * 2, sums, add, weight=arithmetic.group)
+    return add_up(function, loops, [function.index(0)] * 2, sums, add, weight=arithmetic.weight)
 
 
 def loops_of(terms: Number, left: Side, right: Side, turns: Sequence[Turn], most: int = 0) -> list[Terms]:

@@ -11,13 +11,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, POINTER, Number, Value, bits_of, lanes_of, vector_of
-from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.lang.values import (
+    DOUBLE,
+    FLOAT,
+    I8,
+    POINTER,
+    Number,
+    Value,
+    bits_of,
+    lanes_of,
+    vector_of,
+)
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import SCALAR, carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import Matrix, Stored, strided
-from hloforge.pipelines.codegen.products.shuffles import interleaved, transposed
+from hloforge.pipelines.codegen.products.shuffles import interleaved, joined, transposed
 
 # Terms or groups of terms that are transposed at once, and elements of rows that are moved at once.
 _TERMS, _MOVED = 4, 16
@@ -47,6 +57,10 @@ def pack_strip(
         depth: terms; a number that is known where they are grouped.
     """
     steps = depth
+    if isinstance(arithmetic, PairArithmetic) and matrix.column != 1:
+        with _each_vector(function, tile, arithmetic, columns, target) as (column, to):
+            _join_pairs(function, tile, arithmetic, matrix, column, depth, to)
+        return
     if arithmetic.group > 1:
         assert isinstance(depth, int)
         # Elements that lie apart in both directions are grouped one by one.
@@ -142,6 +156,49 @@ def _transpose_columns(
         to = function.offset(target, arithmetic.unit, number * tile.columns)
         for place, vector in enumerate(transposed(function, rows, step)):
             function.store(vector, function.offset(to, arithmetic.unit, place * tile.columns), arithmetic.unit_bytes)
+
+
+def _join_pairs(
+    function: Function,
+    tile: Tile,
+    arithmetic: Arithmetic,
+    matrix: Matrix,
+    column: Value,
+    depth: Number,
+    target: Value,
+) -> None:
+    """Complex numbers of columns that lie apart, several terms at a time; the last ones may be copied twice.
+
+    Args:
+        matrix: its columns are parts; the numbers of a column lie next to each other.
+    """
+    numbers, step = tile.lanes // 2, 1
+    if matrix.row == 2:
+        step = min(_TERMS, 1 << (depth.bit_length() - 1)) if isinstance(depth, int) else _TERMS
+    # A number is moved as one lane, where there are lanes of its size.
+    lane = DOUBLE if arithmetic.element == FLOAT else vector_of(arithmetic.element, 2)
+    with each(function, 0, depth, step) as reached:
+        is_whole = isinstance(depth, int) and depth % step == 0
+        term = reached if is_whole else reached.minimum(depth - step)
+        start = strided(function, column, matrix.kind, [term], [matrix.row])
+        to = strided(function, target, arithmetic.element, [term], [tile.columns])
+        places = [function.offset(start, matrix.kind, number * 2 * matrix.column) for number in range(numbers)]
+        if lane == DOUBLE:
+            rows = [function.load(place, wide(lane, step), matrix.bytes) for place in places]
+            vectors = transposed(function, rows, step)
+        else:
+            vectors = [
+                joined(
+                    function,
+                    [
+                        function.load(function.offset(place, matrix.kind, number * matrix.row), lane, matrix.bytes)
+                        for place in places
+                    ],
+                )
+                for number in range(step)
+            ]
+        for number, vector in enumerate(vectors):
+            function.store(vector, function.offset(to, arithmetic.element, number * tile.columns), matrix.bytes)
 
 
 def _copy_one_by_one(

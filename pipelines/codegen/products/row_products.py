@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.chains import limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of, vector_of
-from hloforge.pipelines.codegen.products.arithmetic import one_by_one
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic, one_by_one
 from hloforge.pipelines.codegen.products.blocking import lanes_for
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
@@ -78,12 +78,17 @@ def plan(gemm: Gemm, machine: Machine) -> RowPlan:
     # Chunks are pieces for workers as well, but short ones are read slowly.
     wanted = -(-min(gemm.pieces(machine), 2 * machine.workers) // gemm.count)
     chunks = max(-(-vectors // most), min(wanted, vectors // _LEAST_CHUNK), 1)
-    block, longest = min(_TERMS, gemm.k), limit_of(gemm.sums)
+    weight = _arithmetic(gemm).weight
+    block, longest = min(_TERMS // weight, gemm.k), limit_of(gemm.sums) // weight
     parts, part = [], longest // block * block
     while part < gemm.k:
         parts.append(part)
         part *= longest
     return RowPlan(lanes, vectors, -(-vectors // chunks), block, tuple(parts))
+
+
+def _arithmetic(gemm: Gemm) -> Arithmetic:
+    return PairArithmetic(gemm.sums, gemm.sums) if gemm.is_complex else one_by_one(gemm.sums)
 
 
 def scratch_bytes(gemm: Gemm, found: RowPlan) -> int:
@@ -111,6 +116,7 @@ def write(
         sums: scratch memory.
     """
     kind = vector_of(gemm.sums, found.lanes)
+    arithmetic = _arithmetic(gemm)
     with each(function, first, last) as unit:
         batch, chunk = split_index(function, unit, (gemm.count, found.chunks))
         places = split_index(function, batch, gemm.batch)
@@ -127,9 +133,8 @@ def write(
             for row in range(gemm.m):
                 start = strided(function, left, gemm.lhs.kind, [term], [gemm.lhs.column])
                 for place in range(block):
-                    offset = row * gemm.lhs.row + place * gemm.lhs.column
-                    one = function.load(function.offset(start, gemm.lhs.kind, offset), gemm.lhs.kind)
-                    numbers.append(function.spread(one.as_(gemm.sums, signed=gemm.lhs.signed), found.lanes))
+                    at = function.offset(start, gemm.lhs.kind, row * gemm.lhs.row + place * gemm.lhs.column)
+                    numbers.append(arithmetic.numbers_at(at, gemm.lhs.kind, 0, found.lanes, signed=gemm.lhs.signed))
             start = strided(function, right, gemm.rhs.kind, [term], [gemm.rhs.row])
             with each(function, 0, count) as vector:
                 column = _column(function, gemm, found, begin + vector)
@@ -142,11 +147,10 @@ def write(
                     stored = function.load(
                         function.offset(at, gemm.rhs.kind, place * gemm.rhs.row), vector_of(gemm.rhs.kind, found.lanes)
                     )
-                    term_row = stored.as_(gemm.sums, signed=gemm.rhs.signed)
+                    vectors = arithmetic.vectors_of(stored, signed=gemm.rhs.signed)
                     for row in range(gemm.m):
-                        totals[row] = one_by_one(gemm.sums).multiply_add(
-                            numbers[row * block + place], term_row, totals[row]
-                        )
+                        for number, term_row in zip(numbers[row * block + place], vectors, strict=True):
+                            totals[row] = arithmetic.multiply_add(number, term_row, totals[row])
                 for slot, total in zip(slots, totals, strict=True):
                     function.store(total, slot)
 

@@ -153,3 +153,17 @@ def _gathered(function: Function, numbers: Sequence[Value]) -> Value:
     for place, number in enumerate(numbers):
         vector = function.emit(f"insertelement {kind} {vector.text}, {number}, i64 {place}", kind)
     return vector
+
+
+def exchanged_parts(function: Function, pairs: Value) -> Value:
+    """Complex numbers with their parts exchanged: ``(b, a)`` of each ``(a, b)``."""
+    return function.shuffle(pairs, None, [lane ^ 1 for lane in range(lanes_of(pairs.kind))])
+
+
+def with_signs(function: Function, pairs: Value, *, first: bool) -> Value:
+    """Complex numbers of which one part has the other sign, the ``first`` or the second one."""
+    lanes, bits = lanes_of(pairs.kind), bits_of(element_of(pairs.kind))
+    kind, element = vector_of(f"i{bits}", lanes), f"i{bits}"
+    numbers = [-(1 << (bits - 1)) if bool(lane % 2) != first else 0 for lane in range(lanes)]
+    mask = Value(function, kind, "<" + ", ".join(f"{element} {number}" for number in numbers) + ">")
+    return function.emit(f"bitcast {pairs.bits() ^ mask} to {pairs.kind}", pairs.kind)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing
-from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of, one_by_one
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic, groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
 from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
 from hloforge.pipelines.codegen.products.loops import each
@@ -90,7 +90,7 @@ class TiledPlan:
 
 @functools.lru_cache(maxsize=64)
 def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
-    tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
+    tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine, is_complex=gemm.is_complex)
     arithmetic = _arithmetic(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
     in_place = _writes_much(gemm, machine) and gemm.k <= _FEW_TERMS and gemm.rhs.kind == gemm.sums
@@ -103,11 +103,12 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
         depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
         return TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
 
-    found = cut(_LEAST_TILES)
+    # A strip in place costs a unit nothing: few rows of many terms are shared out as well.
+    found = cut(_LEAST_TILES if packs else 1)
     if not packs and not found.follow_strips and _writes_much(gemm, machine):
         return replace(found, chunk=1, by_rows=True)
     # Where strips are packed for each chunk, chunks have enough tiles to pay for it.
-    return cut(_LEAST_ROWS // tile.rows) if found.follow_strips else found
+    return cut(_LEAST_ROWS // tile.rows) if packs and found.follow_strips else found
 
 
 def _writes_much(gemm: Gemm, machine: Machine) -> bool:
@@ -149,6 +150,8 @@ def packs_right(gemm: Gemm, tiles: int) -> bool:
 
 def _arithmetic(gemm: Gemm, tile: Tile, machine: Machine) -> Arithmetic:
     lhs, rhs = gemm.lhs, gemm.rhs
+    if gemm.is_complex:
+        return PairArithmetic(gemm.sums, gemm.sums)
     found = groups_of(lhs.kind, lhs.signed, rhs.kind, rhs.signed, gemm.sums, tile.lanes, machine, gemm.extensions)
     if found is None or gemm.k < found.group or 1 not in (lhs.row, lhs.column):
         return one_by_one(gemm.sums)
