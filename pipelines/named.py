@@ -70,6 +70,7 @@ from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeF
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.normalize.normalization import NORMALIZE
+from hloforge.pipelines.replicas.combine_all_reduces import CombineAllReduces
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
@@ -114,6 +115,7 @@ from hloforge.pipelines.workarounds.widened_broadcasts import LegalizeWidenedBro
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 
 BORDER: tuple[Stage, ...] = (
+    Stage(CombineAllReduces(), "devices wait for each other once; reads collectives, which the next pass replaces"),
     Stage(LowerCollectives(), "other devices are reached through the host; makes host calls and arithmetic"),
     Stage(LowerFeeds(), "feeds and channels are queues of the host; makes host calls"),
     Stage(

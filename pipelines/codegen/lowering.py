@@ -50,6 +50,7 @@ from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeF
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.normalize.normalization import NORMALIZE
+from hloforge.pipelines.replicas.combine_all_reduces import CombineAllReduces
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndependentReductions
@@ -57,6 +58,7 @@ from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndepe
 STAGES: tuple[Stage, ...] = (
     *NORMALIZE,
     Stage(LegalizeBoundedResults(), "all after it is static; layouts say where the elements that are there begin"),
+    Stage(CombineAllReduces(), "devices wait for each other once; reads collectives, which the next pass replaces"),
     Stage(LowerCollectives(), "other devices are reached through the host; makes host calls and arithmetic"),
     Stage(LowerFeeds(), "feeds and channels are queues of the host; makes host calls"),
     Stage(LegalizeHostCalls(), "a function of the host gets arrays as they lie in memory; effects keep their order"),

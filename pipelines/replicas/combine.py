@@ -80,7 +80,7 @@ def reduced(op: AnyOp, column: Sequence[Value], ragged: tuple[int, Value] | None
     """
     element = Value(op.regions[0].blocks[0].arguments[0]).element_type
     wide = _wide_type(op)
-    plain = _PLAIN[_plain_operation(op.regions[0])] if wide else None
+    plain = _PLAIN[plain_operation(op.regions[0])] if wide else None
     total, *others = [ops.convert_element_type(value, wide or element) for value in column]
     for number, value in enumerate(others, 1):
         more = plain(total, value) if plain else apply_elementwise(op.regions[0], [total, value])
@@ -104,14 +104,14 @@ def _wide_type(op: AnyOp) -> ElementType | None:
     """In what a reduction of narrow floats is computed; None for its own type."""
     element = Value(op.regions[0].blocks[0].arguments[0]).element_type
     wide = _WIDE.get("f8" if element.is_float and element.bits == 8 else element.name)
-    return element_type(wide) if wide and _plain_operation(op.regions[0]) in _PLAIN else None
+    return element_type(wide) if wide and plain_operation(op.regions[0]) in _PLAIN else None
 
 
 _WIDE = {"bf16": "f32", "f8": "f16"}
 _PLAIN = {"stablehlo.add": ops.add, "stablehlo.multiply": ops.mul}
 
 
-def _plain_operation(region: ir.Region) -> str:
+def plain_operation(region: ir.Region) -> str:
     """The sum or product that a computation is, of its arguments and of their type; empty for others."""
     block = region.blocks[0]
     first, *others = block.operations

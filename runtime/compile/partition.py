@@ -31,7 +31,9 @@ from hloforge.dialect.mlir import dense_elements, in_context, ir, parse_module, 
 from hloforge.dialect.operations import drop_argument_locations, file_location, operations
 from hloforge.dialect.program import Program, entry_function
 from hloforge.dialect.temporary import VARIABLE, prefix_of_child
+from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
+from hloforge.pipelines.replicas.combine_all_reduces import combine_all_reduces
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.compile.assembly import server
@@ -93,6 +95,9 @@ def part_of(program: Program, options: CompileOptions) -> bytes:
         as ``partitioned``.
     """
     module, _, _ = _cut(program, options)
+    # As the passes that it is compiled by will have it.
+    InlineCalls().run(module)
+    combine_all_reduces(module)
     _drop_attributes(module, "hloforge.")
     with in_context(module):
         module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(
