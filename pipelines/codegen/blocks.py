@@ -26,7 +26,7 @@ from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
-from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
+from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, held, index_of, is_update
 from hloforge.pipelines.framework.machine import Machine
 
 # Arrays of at most so many bytes are on the stack, of which a kernel takes a part only.
@@ -141,16 +141,18 @@ class Generator:
         return found
 
     def pointer(self, array: Array) -> Value:
-        """To an array in memory."""
-        memory = self.memory(array)
-        assert memory is not None
-        return memory.pointer
+        """To an array that an algorithm reads, or makes."""
+        return self._held(array).pointer
 
     def elements(self, array: Array) -> Elements:
-        """An array in memory as algorithms read it."""
-        memory = self.memory(array)
-        assert memory is not None
+        """An array that an algorithm reads, or makes."""
+        memory = self._held(array)
         return Elements(memory.pointer, array.element, memory.access)
+
+    def _held(self, array: Array) -> Memory:
+        memory = self.memory(held(array, self.in_memory))
+        assert memory is not None
+        return memory
 
     def copy(self, array: Array, target: Slot) -> None:
         """Write an array to a slot, computing it if it is not in memory."""

@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.codegen.products.packed import PackedGemm, gains
 from hloforge.pipelines.codegen.products.results import Store
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.steps import held
 from hloforge.pipelines.framework.machine import Machine
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _packed_side(op: Op, loop: Op, generator: Generator) -> int | None:
     if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
     side = 1 if product_of(op, generator.extensions).form(generator.machine) != "transposed" else 0
-    factor = op.operands[side]
+    factor = held(op.operands[side], generator.in_memory)
     if not generator.in_memory(factor) or any(factor.block.inside(block) for block in loop.inner):
         return None
     product = _packed_product(op, side, generator.extensions)

@@ -26,7 +26,7 @@ from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.epilogues import keeps_order
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
-from hloforge.pipelines.codegen.steps import Nest, Single, Step, changed_by
+from hloforge.pipelines.codegen.steps import Nest, Single, Step, changed_by, held
 from hloforge.pipelines.framework.machine import Machine
 
 InMemory = Callable[[Array], bool]
@@ -221,12 +221,12 @@ class _Grown:
         first = _row_dims(op)
         if self.rows.dims(result.shape) != first or prod(result.shape[first:]) < _LEAST_COLUMNS:
             return False
-        lhs, rhs = op.operands
+        lhs, rhs = (held(operand, self.in_memory) for operand in op.operands)
         if step.epilogue:
-            others = step.reads - {*op.operands, result}
+            others = step.reads - {lhs, rhs, result}
             if others & self.made or not keeps_order(op, step.epilogue, self.in_memory):
                 return False
-        matrices = prod(rhs.shape[d] for d in _numbers(op).rhs_batching_dimensions)
+        matrices = prod(op.operands[1].shape[d] for d in _numbers(op).rhs_batching_dimensions)
         factor = _bytes(rhs) // max(matrices, 1)
         if rhs in self.made or factor > self.machine.l2_bytes // _FACTOR or self.rows.size < _LEAST_ROWS:
             return False
@@ -281,7 +281,7 @@ class _Grown:
     def _touched(self, step: Nest | Single) -> set[Array]:
         if isinstance(step, Nest):
             return {array for array, _ in step.loads(self.in_memory)} | set(stored_by(step))
-        return {*step.operation.operands, *step.reads, *stored_by(step)}
+        return {*(held(one, self.in_memory) for one in step.operation.operands), *step.reads, *stored_by(step)}
 
 
 def _reads_in_place(step: Nest | Single, array: Array, in_memory: InMemory) -> bool:
@@ -337,7 +337,9 @@ def _overwrites(steps: Sequence[Nest | Single], block: Block, in_memory: InMemor
     read: set[Array] = set()
     for step in steps:
         read |= (
-            {array for array, _ in step.loads(in_memory)} if isinstance(step, Nest) else set(step.operation.operands)
+            {array for array, _ in step.loads(in_memory)}
+            if isinstance(step, Nest)
+            else {held(one, in_memory) for one in step.operation.operands}
         )
     carries = zip(block.results, block.arguments, strict=False)
     return any(result in made and argument in read for result, argument in carries)

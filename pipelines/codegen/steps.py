@@ -256,14 +256,30 @@ def is_root(op: Op) -> bool:
 
 
 def reads_in_memory(op: Op) -> Iterable[Array]:
-    """The operands of a root that have to be in memory; others are computed as they are read."""
+    """What a root reads that has to be in memory; other operands are computed as they are read."""
     if op.name in ("reduce", "while"):
         return ()
     if op.panel is not None:
-        return (op.operands[1 - op.panel],)
+        return (home(op.operands[1 - op.panel]),)
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
-    return () if op.name in ("if", "case", "scatter", "util.call") else op.operands
+    return () if op.name in ("if", "case", "scatter", "util.call") else tuple(map(home, op.operands))
+
+
+def home(array: Array) -> Array:
+    """The array in whose memory an algorithm finds one: that of which it is another shape."""
+    found = array
+    while found.op is not None and found.op.name == "reshape":
+        (found,) = found.op.operands
+    return array if is_free(found) else found
+
+
+def held(array: Array, in_memory: Callable[[Array], bool]) -> Array:
+    """The array in memory that an algorithm reads for one: of those of which it is another shape, the last one made."""
+    found = array
+    while not in_memory(found) and found.op is not None and found.op.name == "reshape":
+        (found,) = found.op.operands
+    return found
 
 
 def reads_once(op: Op) -> Iterable[Array]:

@@ -25,6 +25,25 @@ func.func @rotations(%x: tensor<700x3x3xf32>, %w: tensor<700x3xf32>) -> tensor<7
   return %r : tensor<700x3xf32>
 }
 
+// Rows by few columns.
+// CHECK-LABEL: func.func @rows
+// CHECK: stablehlo.slice %{{.+}} [0:300, 15:16]
+// CHECK-NOT: stablehlo.dot_general
+func.func @rows(%x: tensor<300x16xf64>, %w: tensor<16x8xf64>) -> tensor<300x8xf64> {
+  %r = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<300x16xf64>, tensor<16x8xf64>) -> tensor<300x8xf64>
+  return %r : tensor<300x8xf64>
+}
+
+// A vector of the processor holds the terms.
+// CHECK-LABEL: func.func @terms_of_a_vector
+// CHECK: stablehlo.dot_general
+func.func @terms_of_a_vector(%x: tensor<700x8x8xf64>, %w: tensor<700x8xf64>) -> tensor<700x8xf64> {
+  %r = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+    : (tensor<700x8x8xf64>, tensor<700x8xf64>) -> tensor<700x8xf64>
+  return %r : tensor<700x8xf64>
+}
+
 // bf16 is rounded once for all terms.
 // CHECK-LABEL: func.func @rounded
 // CHECK: stablehlo.dot_general

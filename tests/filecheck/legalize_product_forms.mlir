@@ -18,18 +18,18 @@ func.func @transposed(%x: tensor<4x5xf32>, %w: tensor<6x5xf32>) -> tensor<4x6xf3
 }
 
 // CHECK-LABEL: func.func @transposed_in_a_loop
-// CHECK: stablehlo.dot_general %{{.+}}, %{{.+}}, contracting_dims = [1] x [1] : (tensor<90x8xf32>, tensor<8x8xf32>) -> tensor<90x8xf32>
-func.func @transposed_in_a_loop(%x: tensor<90x8xf32>, %w: tensor<8x8xf32>) -> tensor<90x8xf32> {
-  %r = stablehlo.while(%y = %x) : tensor<90x8xf32>
+// CHECK: stablehlo.dot_general %{{.+}}, %{{.+}}, contracting_dims = [1] x [1] : (tensor<90x20xf32>, tensor<20x20xf32>) -> tensor<90x20xf32>
+func.func @transposed_in_a_loop(%x: tensor<90x20xf32>, %w: tensor<20x20xf32>) -> tensor<90x20xf32> {
+  %r = stablehlo.while(%y = %x) : tensor<90x20xf32>
     cond {
       %more = stablehlo.constant dense<false> : tensor<i1>
       stablehlo.return %more : tensor<i1>
     } do {
-      %t = stablehlo.transpose %w, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
-      %z = stablehlo.dot_general %y, %t, contracting_dims = [1] x [0] : (tensor<90x8xf32>, tensor<8x8xf32>) -> tensor<90x8xf32>
-      stablehlo.return %z : tensor<90x8xf32>
+      %t = stablehlo.transpose %w, dims = [1, 0] : (tensor<20x20xf32>) -> tensor<20x20xf32>
+      %z = stablehlo.dot_general %y, %t, contracting_dims = [1] x [0] : (tensor<90x20xf32>, tensor<20x20xf32>) -> tensor<90x20xf32>
+      stablehlo.return %z : tensor<90x20xf32>
     }
-  return %r : tensor<90x8xf32>
+  return %r : tensor<90x20xf32>
 }
 
 // CHECK-LABEL: func.func @transposed_result

@@ -14,7 +14,8 @@ After, once for each of the three terms, which are added up::
 
 Such sums are loops over vectors of rows, of which what is before and behind the product is a part. A product's kernel
 has strips of columns, most of which would be empty. Of the time of the product, 20,011 rows, shortest times on a busy
-machine: 3x3 of i32 0.3, f32 0.33, f64 0.38, bytes 0.16; 6x6 of f32 0.4, of i32 0.33.
+machine: 3x3 of i32 0.3, f32 0.33, f64 0.38, bytes 0.16; 6x6 of f32 0.4, of i32 0.33. Rows by up to 8 columns have up to
+16 terms, and many vectors by a matrix each as many as no vector of the processor holds.
 """
 
 from __future__ import annotations
@@ -35,8 +36,14 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 _MOST_TERMS = _MOST_COLUMNS = 6
 # Rows, or matrices, from which on it pays.
 _LEAST = 64
+# The same of rows by a small matrix, whose columns would fill a part of vectors only. Of the kernel's time, 20,011
+# rows (a Zen 5): 8x5 of f32 0.36, f64 0.4, i64 0.39, 16x4 0.6, 0.73 and 0.63, 16x8 0.59 and 0.76; 24x2 2.7 to 3.
+_MOST_TERMS_OF_ROWS, _MOST_COLUMNS_OF_ROWS = 16, 8
 # Products of numbers in each of many products: of two matrices, and of a matrix and a vector.
 _MOST_OF_MATRICES, _MOST_OF_VECTOR = 8, 12
+# Terms of a matrix and a vector, which kernels sum along vectors of so many bytes: 3,355 of 6x6 f64 take 0.73 of the
+# kernel's time, 3,000 of 3x7 0.5, 2,000 of 8x8 f32 0.64; of f64, whose terms fill a vector, 1.16.
+_MOST_TERMS_OF_VECTOR, _VECTOR_BYTES = 8, 64
 # Types of sums that round once for each term, or never.
 _TYPES = frozenset({"f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"})
 
@@ -76,6 +83,14 @@ def has_few_terms(op: ir.Operation) -> bool:
     left, right = _factors(op)
     terms, (fewer, more) = prod(left.value.dims[d] for d in left.depth), sorted((left.count, right.count))
     batch = prod(left.value.dims[d] for d in left.batch)
+    types = {Value(value).element_type for value in (*op.operands, *op.results)}
+    (own, *others) = types
+    if not others and not own.is_complex and batch * more >= _LEAST:
+        if batch == 1 and 1 < right.count <= min(_MOST_COLUMNS_OF_ROWS, left.count) and terms <= _MOST_TERMS_OF_ROWS:
+            return True
+        is_short = terms <= _MOST_TERMS_OF_VECTOR and terms * own.bits < 8 * _VECTOR_BYTES
+        if batch > 1 and fewer == 1 and is_short:
+            return True
     if terms > _MOST_TERMS or fewer > _MOST_COLUMNS:
         return False
     is_small = fewer * more * terms <= (_MOST_OF_VECTOR if fewer == 1 else _MOST_OF_MATRICES)

@@ -68,6 +68,24 @@ def test_dimensions_of_factors_may_be_in_any_order(order: tuple[str, ...], other
     assert "dot_general" not in _lowered(function, (x, y))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64])
+@pytest.mark.parametrize(
+    ("equation", "left", "right"),
+    [
+        ("ik,kj->ij", (131, 16), (16, 8)),
+        ("ki,jk->ij", (9, 70), (3, 9)),
+        ("nij,nj->ni", (67, 6, 7), (67, 7)),
+        ("ni,nij->nj", (67, 5), (67, 5, 30)),
+    ],
+)
+def test_rows_and_vectors_have_more_terms(
+    dtype: Any, equation: str, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    arguments = _numbers(dtype, *left), _numbers(dtype, *right)
+    check(lambda x, y: jnp.einsum(equation, x, y), *arguments)
+    assert "dot_general" not in _lowered(lambda x, y: jnp.einsum(equation, x, y), arguments)
+
+
 def test_bytes_are_added_in_wider_integers() -> None:
     def function(x: Any, y: Any) -> Any:
         return jax.lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32)

@@ -1,0 +1,103 @@
+"""Algorithms read arrays of other shapes where they lie: nothing is copied, and nobody changes them too early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given, settings, strategies as st
+from jax import lax
+
+import hloforge
+from hloforge.pipelines.codegen.generate import generate
+from hloforge.pipelines.codegen.lowering import lower
+from hloforge.pipelines.framework.machine import Machine
+from tests.pipelines.codegen.jax_programs import check, normal
+
+
+def _ones(*shape: int) -> Any:
+    return jnp.ones(shape, np.float32)
+
+
+# Of 12 x 10 numbers in any shape.
+_ALGORITHMS: list[Callable[[Any], Any]] = [
+    lambda x: x.reshape(20, 6) @ _ones(6, 7),
+    lambda x: _ones(3, 24) @ x.reshape(5, 24).T,
+    lambda x: jnp.einsum("bij,bkj->bik", x.reshape(2, 12, 5), x.reshape(2, 12, 5)),
+    lambda x: jnp.sort(x.reshape(8, 15), axis=0),
+    lambda x: jnp.cumsum(x.reshape(30, 4), axis=0),
+    lambda x: jnp.fft.rfft(x.reshape(4, 30)).real,
+    lambda x: jnp.linalg.cholesky(x.reshape(12, 10)[:, :9].reshape(12, 3, 3) / 40 + jnp.eye(3, dtype=np.float32)),
+    lambda x: lax.conv_general_dilated(x.reshape(1, 10, 12, 1), _ones(3, 3, 1, 2), (1, 1), "SAME",
+                                       dimension_numbers=("NHWC", "HWIO", "NHWC")),
+    lambda x: lax.reduce_window(x.reshape(10, 12), -jnp.inf, lax.max, (2, 3), (1, 1), "VALID"),
+    lambda x: jax.scipy.linalg.solve_triangular(jnp.eye(10, dtype=np.float32) * 2, x.reshape(10, 12), lower=True),
+]  # fmt: skip
+# What an array is before: an argument, computed, the result of an algorithm, changed in place.
+_SOURCES: list[Callable[[Any], Any]] = [
+    lambda x: x,
+    lambda x: x * 2 + 1,
+    lambda x: x @ _ones(10, 10) / 10,
+    lambda x: x.at[3].set(1.0),
+    lambda x: jnp.sort(x, 0),
+    lambda x: x.T.reshape(12, 10),
+    lambda x: jnp.broadcast_to(x[0], (12, 10)),
+    lambda x: _ones(12, 10) / 2,
+]
+
+
+@given(
+    st.sampled_from(_SOURCES),
+    st.lists(st.sampled_from(_ALGORITHMS), min_size=1, max_size=3),
+    st.sampled_from(["plain", "loop", "carry", "branch", "rows"]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_algorithm(source: Any, algorithms: list[Any], where: str, is_read: bool) -> None:
+    def results(x: Any) -> Any:
+        y = source(x)
+        found = [algorithm(y) for algorithm in algorithms]
+        return (*found, y - 1) if is_read else tuple(found)
+
+    def function(x: Any) -> Any:
+        if where == "loop":
+            return lax.map(lambda shift: results(x + shift), jnp.arange(2, dtype=np.float32))
+        if where == "carry":
+            # An update of the carry is made in place, before or after algorithms read it.
+            def body(i: Any, carry: Any) -> Any:
+                state, total = carry
+                after = state.at[i].multiply(0.5)
+                more = sum(jnp.sum(jnp.abs(one)) for one in results(state)) - jnp.sum(results(after)[0])
+                return after, total + more.astype(np.float32)
+
+            return lax.fori_loop(0, 3, body, (x, jnp.float32(0)))
+        if where == "branch":
+            return lax.cond(x[0, 0] > 0, results, lambda z: results(z * 2), x)
+        if where == "rows":
+            return jax.vmap(results)(jnp.stack([x, x + 1]))
+        return results(x)
+
+    check(function, normal(12, 10), tolerance=1e-4)
+
+
+def _kernels(function: Callable[..., Any], *arguments: Any) -> tuple[str, ...]:
+    program = hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments)).clone()
+    lower(program.module)
+    return generate(program.module, Machine()).kernels
+
+
+def test_no_pass_copies_a_factor() -> None:
+    """A product's loops alone; so in loops, where a factor is computed before."""
+    weights = normal(6, 4, 32)
+
+    def in_a_loop(x: Any, w: Any) -> Any:
+        return lax.map(lambda row: row @ jnp.exp(w).reshape(24, 32), x)
+
+    check(in_a_loop, normal(5, 3, 24), weights)
+    check(lambda x, w: x.reshape(-1, 24) @ w.reshape(24, 32), normal(5, 8, 24), weights)
+    one = _kernels(lambda x, w: x.reshape(-1, 24) @ w.reshape(24, 32), normal(5, 8, 24), weights)
+    other = _kernels(lambda x, w: x @ w, normal(40, 24), np.reshape(weights, (24, 32)))
+    assert one == other
