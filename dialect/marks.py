@@ -71,7 +71,7 @@ IN_BOUNDS = "hloforge.in_bounds"
 IN_RANGE = "hloforge.in_range"
 # Of a conversion: it rounds to the nearest integer, and its operand is no NaN and clamped to the integer's range.
 NEAREST = "hloforge.nearest"
-# Of ceil, floor and log: the operand holds no subnormal number that the result depends on.
+# Of ceil, floor and log: the operand holds no subnormal number that the result depends on, or one that is to be zero.
 NORMAL = "hloforge.normal"
 # Of a conversion from bf16 that a decomposition made: what it converts is rounded before.
 ROUNDED = "hloforge.rounded"
@@ -134,7 +134,12 @@ _ALL = (
     Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, codegen/elements …"),
     Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/analysis/forms.py"),
     Mark(NEAREST, On.OPERATION, "codegen/passes/requantization.py", "codegen/emit.py"),
-    Mark(NORMAL, On.OPERATION, "subnormal_rounding.py, logarithm.py", "pipelines/analysis/forms.py, logarithm.py"),
+    Mark(
+        NORMAL,
+        On.OPERATION,
+        "keep_truncations.py, subnormal_rounding.py …",
+        "pipelines/analysis/forms.py, logarithm.py",
+    ),
     Mark(ROUNDED, On.OPERATION, "pipelines/decompose/real_arithmetic.py", "pipelines/legalize/bf16.py"),
     Mark(OPAQUE_SIZES, On.OPERATION, "pipelines/dynamic/dynamic_shapes.py", "pipelines/dynamic/dynamic_shapes.py"),
     Mark(AMONG_ALL, On.OPERATION, "importers/reader.py", "pipelines/replicas/grid.py"),

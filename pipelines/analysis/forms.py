@@ -91,28 +91,9 @@ def may_overflow_an_integer(op: ir.Operation) -> bool:
 
 
 def may_flush_a_subnormal(op: ir.Operation) -> bool:
-    """A ceil or floor of a type whose subnormal numbers the processor flushes; f16 is converted to f32 exactly.
-
-    Not where both make up a truncation, of which a comparison that flushes too would choose the one away from zero.
-    """
+    """A ceil or floor of a type whose subnormal numbers the processor flushes; f16 is converted to f32 exactly."""
     element = op.operands[0].type.element_type
-    if not isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) or NORMAL in op.attributes:
-        return False
-    users = [use.owner.operation for use in op.results[0].uses]
-    return not users or not all(_truncates(user, op.operands[0]) for user in users)
-
-
-def _truncates(op: Any, x: Any) -> bool:
-    """A selection between ceil and floor of x by a comparison of x."""
-    if op.name != "stablehlo.select":
-        return False
-    owners = [operand.owner for operand in op.operands]
-    if any(isinstance(owner, ir.Block) for owner in owners):
-        return False
-    condition, *branches = owners
-    if {branch.name for branch in branches} != {"stablehlo.ceil", "stablehlo.floor"}:
-        return False
-    return condition.name == "stablehlo.compare" and all(x in list(owner.operands) for owner in (condition, *branches))
+    return isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) and NORMAL not in op.attributes
 
 
 def promoted_operands(op: ir.Operation) -> dict[int, Any]:

@@ -241,7 +241,7 @@ _SUMS = frozenset({"add", "subtract", "reduce"})
 def apply(op: Op, operands: Sequence[Element]) -> Element:
     """An elementwise operation."""
     if op.name in _ROUNDINGS and not may_flush_a_subnormal(op.mlir):
-        # A truncation compares with zero, where subnormal numbers are zero, and rounds them alike.
+        # Of a truncation (keep-truncations).
         (operand,) = operands
         assert isinstance(operand, Value)
         return operand.call(op.name)

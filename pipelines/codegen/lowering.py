@@ -42,6 +42,7 @@ from hloforge.pipelines.framework.stage import Stage
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
+from hloforge.pipelines.legalize.keep_truncations import KeepTruncations
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.promotions import LegalizePromotions
@@ -106,6 +107,7 @@ STAGES: tuple[Stage, ...] = (
         "what is required of sizes holds or is an error once these are constants",
     ),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
+    Stage(KeepTruncations(), "a truncation flushes subnormal numbers as its comparison does; the pass above merges"),
 )
 
 

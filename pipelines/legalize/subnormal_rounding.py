@@ -9,8 +9,8 @@ After::
     %n = select (%x is subnormal and negative, by its bits), -1.0, %x
     %r = stablehlo.floor %n {hloforge.normal}
 
-IREE runs with subnormals flushed, where the floor of -1e-40 is -0. A truncation, which selects ceil or floor by the
-sign, stays: comparisons flush too, and would select -1 where ceil is -0. Source: StableHLO spec "floor", "ceil".
+IREE runs with subnormals flushed, where the floor of -1e-40 is -0. Truncations stay (``keep-truncations``).
+Source: StableHLO spec "floor", "ceil".
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.legalize.keep_truncations import of_its_own
 
 
 @pattern("stablehlo.ceil", "stablehlo.floor")
@@ -53,4 +54,4 @@ class LegalizeSubnormalRounding(PatternPass):
     """Prevent ceil and floor from reading subnormal numbers as zero."""
 
     name: ClassVar[str] = "legalize-subnormal-rounding"
-    patterns: ClassVar[tuple[Pattern, ...]] = of_normal_numbers
+    patterns: ClassVar[tuple[Pattern, ...]] = (*of_its_own, *of_normal_numbers)

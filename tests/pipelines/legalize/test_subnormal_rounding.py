@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 from hloforge.dialect.element_types import element_type
 from hloforge.importers.reader import read
 from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
 
 NAMES = ("bf16", "f16", "f32", "f64")
@@ -33,20 +35,26 @@ def test_ceil_and_floor_of_subnormal_numbers() -> None:
         np.testing.assert_array_equal(one.astype(np.float64), other)
 
 
-def test_truncations_of_subnormal_numbers() -> None:
-    """As XLA's CPU client: a comparison that flushes chooses between ceil and floor."""
-    text = "func.func @main(%x: tensor<6xf32>, %y: tensor<6xf64>) -> (tensor<6xf32>, tensor<6xf64>) {\n"
-    for name, element in (("x", "f32"), ("y", "f64")):
-        text += f"""%{name}z = stablehlo.constant dense<0.0> : tensor<6x{element}>
-          %{name}p = stablehlo.compare GE, %{name}, %{name}z
-            : (tensor<6x{element}>, tensor<6x{element}>) -> tensor<6xi1>
-          %{name}f = stablehlo.floor %{name} : tensor<6x{element}>
-          %{name}c = stablehlo.ceil %{name} : tensor<6x{element}>
-          %{name}r = stablehlo.select %{name}p, %{name}f, %{name}c : tensor<6xi1>, tensor<6x{element}>\n"""
-    program = read(text + "return %xr, %yr : tensor<6xf32>, tensor<6xf64> }")
-    arguments = [np.array([-1e-40, 1e-40, -1.5, 1.5, -0.5, -0.0], np.float32)]
-    arguments.append(np.array([-1e-310, 1e-310, -1.5, 1.5, -0.5, -0.0]))
-    got = compile_program(program).load()(*arguments)
-    for one, other in zip(got, reference("xla", isolated=False).prepare(program)(*arguments), strict=True):
-        np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(np.trunc(other), [0, 0, -1, 1, 0, 0])
+# With a flag for IREE a program is compiled by it, and not by code generation.
+@pytest.mark.parametrize("flags", [(), ("--iree-opt-level=O2",)])
+@pytest.mark.parametrize("element", ["bf16", "f32", "f64"])
+def test_truncations_of_subnormal_numbers(element: str, flags: tuple[str, ...]) -> None:
+    """As XLA's CPU client: a comparison that flushes chooses between ceil and floor, which others may read as well."""
+    tensor = f"tensor<6x{element}>"
+    program = read(f"""
+func.func @main(%x: {tensor}) -> ({tensor}, {tensor}, {tensor}) {{
+  %zero = stablehlo.constant dense<0.0> : {tensor}
+  %p = stablehlo.compare GE, %x, %zero : ({tensor}, {tensor}) -> tensor<6xi1>
+  %f = stablehlo.floor %x : {tensor}
+  %c = stablehlo.ceil %x : {tensor}
+  %r = stablehlo.select %p, %f, %c : tensor<6xi1>, {tensor}
+  return %r, %f, %c : {tensor}, {tensor}, {tensor}
+}}""")
+    row = element_type(element).dtype
+    tiny = float(ml_dtypes.finfo(row).smallest_normal) / 4
+    x = np.array([-tiny, tiny, -1.5, 1.5, -0.5, -0.0]).astype(row)
+    truncated, floor, ceil = compile_program(program, options=CompileOptions(flags=flags)).load()(x)
+    np.testing.assert_array_equal(truncated, [0, 0, -1, 1, 0, 0])
+    np.testing.assert_array_equal(truncated, reference("xla", isolated=False).prepare(program)(x)[0])
+    np.testing.assert_array_equal(floor, np.floor(x.astype(np.float64)))
+    np.testing.assert_array_equal(ceil, np.ceil(x.astype(np.float64)))
