@@ -74,6 +74,7 @@ from hloforge.pipelines.replicas.combine_all_reduces import CombineAllReduces
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
+from hloforge.pipelines.workarounds.batch_groups import LegalizeBatchGroups
 from hloforge.pipelines.workarounds.bf16_constants import LegalizeBf16Constants
 from hloforge.pipelines.workarounds.bf16_products import LegalizeBf16Products
 from hloforge.pipelines.workarounds.bf16_reductions import LegalizeBf16Reductions
@@ -142,6 +143,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeCholesky(), "IREE has no factorizations; makes complex divisions and roots"),
     Stage(DecomposeTriangularSolve(), "IREE has no solvers; makes complex divisions"),
     Stage(DecomposeFft(), "IREE transforms one axis of a power of two in f32; makes products of real numbers"),
+    Stage(LegalizeBatchGroups(), "IREE mixes up such results of tensor cores; makes groups of features"),
     Stage(
         PolyphaseConvolutions(),
         "IREE multiplies the zeros of dilated images; makes a convolution per phase, without zeros",

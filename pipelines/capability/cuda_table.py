@@ -9,6 +9,7 @@ from hloforge.pipelines.capability import cpu_table
 from hloforge.pipelines.capability.verdicts import Capability, decompose, native
 from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.replicas.combine import COLLECTIVES
+from hloforge.pipelines.workarounds.batch_groups import has_groups_of_images
 
 ROWS: tuple[Capability, ...] = (
     # IREE connects these devices itself (NCCL), and tells each its number.
@@ -19,6 +20,12 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.log",
         elements=("bf16",),
         form=is_unsafe,
+    ),
+    *decompose(
+        "legalize-batch-groups",
+        "IREE mixes up rows and columns of such products of tensor cores",
+        "stablehlo.convolution",
+        form=has_groups_of_images,
     ),
     *cpu_table.ROWS,
 )

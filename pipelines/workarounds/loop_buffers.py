@@ -18,8 +18,9 @@ others, whatever those do. Arrays then end with their last reference, which cost
 
 IREE joins dispatches before and after a loop whose number of iterations it knows, and then fails to order them and the
 loop between them ("circular dependency"): where ``y`` is a loop's first value and is read beside the loop's result. It
-moves nothing across what calls a function, so each loop and conditional calls one inside; but none whose condition is
-computed from arrays, where IREE does not end ("maximum iteration count exceeded in fixed point pipeline").
+moves nothing across what calls a function, so each loop and conditional calls one inside. One whose condition is
+computed from arrays has the call before it, because IREE does not end with it inside ("maximum iteration count exceeded
+in fixed point pipeline").
 
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy.
@@ -77,7 +78,11 @@ class KeepLoopBuffers(Pass):
                 _declare()
             for inside in (block, *_bodies(block)):
                 with ir.InsertionPoint.at_block_begin(inside):
-                    create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
+                    _call()
+            for loop in operations(module, {"stablehlo.while"}):
+                if _reads_arrays(loop.regions[0].blocks[0]):
+                    with ir.InsertionPoint(loop), loop.location:
+                        _call()
 
 
 def _bodies(block: ir.Block) -> Iterator[ir.Block]:
@@ -89,6 +94,10 @@ def _bodies(block: ir.Block) -> Iterator[ir.Block]:
                 yield inner[-1]
             for inside in inner:
                 yield from _bodies(inside)
+
+
+def _call() -> None:
+    create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
 
 
 def _reads_arrays(condition: Any) -> bool:

@@ -125,6 +125,13 @@ CODE: tuple[Workaround, ...] = (
         reproducer="implicit_products.mlir",
     ),
     Workaround(
+        "grouped-images",
+        "mixes up the elements of convolutions of 16 bits by groups of the batch with windows of one place, for CUDA",
+        passes=("legalize-batch-groups",),
+        where=("pipelines/workarounds/batch_groups.py",),
+        reproducer="grouped_images.mlir",
+    ),
+    Workaround(
         "uneven-products",
         "reads beyond the factors of a batch of uneven products of 16 bits, for CUDA",
         flags=("_NO_PADDED_PRODUCTS",),

@@ -149,6 +149,16 @@ def _windows(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     return first, second, jax.lax.reduce_window(x, 0, jax.lax.max, (1, 2), (1, 1), "VALID"), zeros
 
 
+def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
+    wide = x.astype("float32"), kernel.astype("float32")
+    return tuple(
+        jax.lax.conv_general_dilated(
+            *given, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC"), batch_group_count=2
+        )
+        for given in ((x, kernel), wide)
+    )
+
+
 @pytest.mark.parametrize(
     ("function", "shapes", "element"),
     [
@@ -169,6 +179,8 @@ def _windows(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
         (lambda x: (jnp.full((300,), x.sum()), jnp.full((3,), x[0].prod())), ((2, 40),), "complex64"),
         # Windows shared the array of their initial values, with each other and with what a scatter updates.
         (_windows, ((3, 130), (3, 130)), "int32"),
+        # Products of tensor cores whose rows and columns IREE mixes up: ``habits`` 995018.
+        (_grouped_images, ((4, 7, 16), (1, 16, 16)), "bfloat16"),
         # Padded for tensor cores, these read beyond their factors.
         (jnp.matmul, ((8, 1, 128), (8, 128, 4)), "bfloat16"),
         (jnp.matmul, ((3, 33, 100), (3, 100, 40)), "float16"),

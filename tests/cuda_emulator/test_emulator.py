@@ -203,6 +203,22 @@ def test_shared_memory_behind_a_barrier(run: Run) -> None:
     np.testing.assert_array_equal(found, np.roll(np.arange(64), -1))
 
 
+# Seven numbers in shared memory of 28 bytes; the last vector has four bytes behind them, which no number is read from.
+_SEVEN = """
+st.shared.v4.b32 [seven], {%t, %t, %t, %t}; st.shared.v2.b32 [seven+16], {%t, %t}; st.shared.b32 [seven+24], 5;
+ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [SEVEN]; st.global.b32 [%a0], %r2; st.global.b32 [%a0+4], %r3;
+"""
+
+
+def test_vectors_at_the_end_of_shared_memory(run: Run) -> None:
+    head = ".extern .shared .align 16 .b8 seven[];\n"
+    text = head + kernel(1, _SEVEN.replace("SEVEN", "seven+16"), ".reg .b32 %r<4>;")
+    (found,) = run(text, [np.zeros(2, np.uint32)], threads=1, shared=28)
+    np.testing.assert_array_equal(found, [5, 0xCBCBCBCB])
+    with pytest.raises(RuntimeError, match="bytes of shared memory"):
+        run(text.replace("[seven+16];", "[seven+32];"), [np.zeros(2, np.uint32)], threads=1, shared=28)
+
+
 _FIRST_AND_OTHERS = "setp.eq.s32 %p1, %t, 0; @%p1 shfl.sync.idx.b32 %t, %t, 0, 31, -1; @!%p1 bar.sync 0;"
 
 
