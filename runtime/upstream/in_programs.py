@@ -361,7 +361,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "subnormal-rounding",
         "flushes subnormal numbers, whose floor may be -1",
         passes=("legalize-subnormal-rounding",),
-        where=("pipelines/legalize/subnormal_rounding.py",),
+        where=("pipelines/legalize/subnormal_rounding.py", "pipelines/legalize/keep_truncations.py"),
         since="3.12.0",
         reproducer="subnormal_rounding.mlir",
     ),
