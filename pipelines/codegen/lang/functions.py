@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, overload
 
 from hloforge.pipelines.codegen.lang.values import (
+    BFLOAT,
     I1,
     I8,
     I64,
@@ -18,6 +19,7 @@ from hloforge.pipelines.codegen.lang.values import (
     Value,
     bits_of,
     element_of,
+    integer_of,
     lanes_of,
     literal,
     vector_of,
@@ -124,6 +126,10 @@ class Function:
 
     def shuffle(self, left: Value, right: Value | None, places: Sequence[int]) -> Value:
         """Elements of one or two vectors, by their places in both."""
+        if element_of(left.kind) == BFLOAT:
+            words = [one if one is None else self._retyped(one, integer_of(one.kind)) for one in (left, right)]
+            assert words[0] is not None
+            return self._retyped(self.shuffle(words[0], words[1], places), vector_of(BFLOAT, len(places)))
         mask = ", ".join(f"i32 {place}" for place in places)
         kind = vector_of(element_of(left.kind), len(places))
         other = right.text if right is not None else "poison"
@@ -140,7 +146,13 @@ class Function:
     def load(self, pointer: Value, kind: str, align: int = 0) -> Value:
         """What is at an address; ``align`` is known of it, in bytes (0: as for an element of the type)."""
         suffix = f", align {align}" if align else f", align {_align(kind)}"
-        return self.emit(f"load {kind}, ptr {pointer.text}{suffix}{self.access}", kind)
+        # LLVM ends the process at some vectors of bfloat16 that only move ("soft promote this operator's operand").
+        stored = integer_of(kind) if lanes_of(kind) and element_of(kind) == BFLOAT else kind
+        found = self.emit(f"load {stored}, ptr {pointer.text}{suffix}{self.access}", stored)
+        return found if stored == kind else self._retyped(found, kind)
+
+    def _retyped(self, value: Value, kind: str) -> Value:
+        return self.emit(f"bitcast {value} to {kind}", kind)
 
     def store(self, value: Value, pointer: Value, align: int = 0) -> None:
         suffix = f", align {align}" if align else f", align {_align(value.kind)}"

@@ -10,7 +10,8 @@ import pytest
 from hloforge.dialect.element_types import element_type
 from hloforge.pipelines.codegen.elements.memory import constant, load, size, store
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.lang.values import BFLOAT, Value, vector_of
+from hloforge.pipelines.codegen.products.shuffles import interleaved
 from tests.pipelines.codegen.elements.xla_reference import COMPLEX, FLOATS, INTEGERS, samples
 from tests.pipelines.codegen.jit import compiled
 
@@ -69,3 +70,20 @@ def test_places_may_be_constants() -> None:
     x, out = (np.arange(5) + 1j).astype(np.complex64), np.zeros(3, np.complex64)
     compiled(write, 2)(x, out)
     assert list(out) == [1 + 1j, 3 + 1j, 4 + 1j]
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 8, 9, 16, 17, 31])
+def test_interleaved_bf16(lanes: int) -> None:
+    """Vectors of any length: LLVM ended the process where ones of 9 that it had loaded changed places."""
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        rows = [
+            function.load(function.offset(pointers[0], BFLOAT, place * 40), vector_of(BFLOAT, lanes))
+            for place in range(2)
+        ]
+        pairs = function.emit(f"bitcast {interleaved(function, rows)} to <{lanes} x i32>", f"<{lanes} x i32>")
+        function.store(pairs, pointers[1])
+
+    x, out = np.arange(80, dtype=np.uint16), np.zeros(2 * lanes, np.uint16)
+    compiled(write, 2)(x, out)
+    assert (out.reshape(lanes, 2) == x.reshape(2, 40)[:, :lanes].T).all()
