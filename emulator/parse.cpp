@@ -461,6 +461,7 @@ class Parser {
       throw std::runtime_error("an operand that is not known: " + text);
     uint64_t value =
         text[0] == '-' ? static_cast<uint64_t>(std::stoll(text, nullptr, 0)) : std::stoull(text, nullptr, 0);
+    if (type == "pred") return value != 0;
     size_t bytes = 8;
     if (type.find_first_of("0123456789") != std::string::npos && type.find('x') == std::string::npos)
       bytes = type[0] == 'm' ? 8 : width(type);

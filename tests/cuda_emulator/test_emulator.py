@@ -80,6 +80,8 @@ def wrapped(values: list[int], dtype: Any) -> Array:
         ("shr.s32 %y, %x0, %x1;", lambda a, b: a >> (b if 0 <= b < 32 else 31)),
         ("shr.u32 %y, %x0, %x1;", lambda a, b: a % 2**32 >> b if 0 <= b < 32 else 0),
         ("setp.lt.u32 %p1, %x0, %x1; selp.b32 %y, %x0, 5, %p1;", lambda a, b: a if a % 2**32 < b % 2**32 else 5),
+        ("mov.pred %p1, -1; not.pred %p2, %p1; selp.b32 %y, %x0, %x1, %p2;", lambda _, b: b),
+        ("setp.lt.s32 %p1, %x0, %x1; xor.pred %p2, %p1, -1; selp.b32 %y, %x0, %x1, %p2;", max),
         ("popc.b32 %y, %x0;", lambda a, _: (a % 2**32).bit_count()),
         ("clz.b32 %y, %x0;", lambda a, _: 32 - (a % 2**32).bit_length()),
         ("brev.b32 %y, %x0;", lambda a, _: int(f"{a % 2**32:032b}"[::-1], 2)),
