@@ -79,7 +79,7 @@ def _kind(op: AnyOp) -> tuple[Hashable, ...]:
     computation = plain_operation(op.regions[0])
     if not computation:
         return ()
-    elements = {str(Value(value).element_type) for value in (*op.operands, *op.results)}
+    elements = {str(ir.ShapedType(value.type).element_type) for value in (*op.operands, *op.results)}
     scalar = str(op.regions[0].blocks[0].arguments[0].type)
     # The number of a channel tells programs of several modules apart; that there is one says whom a group names.
     others = sorted((name, str(op.attributes[name])) for name in op.attributes if name != "channel_handle")
