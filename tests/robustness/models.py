@@ -78,6 +78,7 @@ def _with_part(part: str, data: bytes, path: Path, read: Callable[[Path], object
 
 def _work(path: Path) -> None:
     """What the child process does with a model; its parent makes one error of any that ends it."""
+    from hloforge.importers import reader
     from hloforge.tensorflow import worker
 
     output, said = path.with_suffix(".mlirbc"), io.StringIO()
@@ -90,4 +91,4 @@ def _work(path: Path) -> None:
     answer = json.loads(said.getvalue().splitlines()[-1])
     if not output.is_file():
         raise ImporterError(answer["message"])
-    hloforge.read(output.read_bytes())
+    reader._read_child(output.read_bytes(), str(output))
