@@ -310,7 +310,8 @@ void run(const Launch& launch) {
   block.parameters = launch.parameters.data();
   block.threads.resize(count);
   block.slots.resize(count * function.slots);
-  // Devices share out whole vectors (128 bytes): compilers load what follows the last element with it, and ignore it.
+  // Whole vectors of 16 bytes, as devices give out even more (128): compilers load what follows the last element with
+  // it, and ignore it.
   block.shared.resize((function.shared_bytes + launch.shared_bytes + 15) / 16 * 16);
   block.touched.resize(block.shared.size());
   block.warp_epochs.resize((count + 31) / 32);

@@ -64,7 +64,7 @@ def _agree(model: Any, calls: Sequence[tuple[Any, ...]], *, backward: bool, in_b
     fast = torch.compile(model, backend="hloforge", dynamic=True)
     with warnings.catch_warnings():
         if in_buckets:
-            warnings.filterwarnings("error", message=".*compiled for the sizes of each call")
+            warnings.filterwarnings("error", message=".*graph is compiled for ")
         for call in calls:
             given = [[_leaf(each, backward) for each in call] for _ in range(2)]
             with torch.set_grad_enabled(backward):
@@ -322,7 +322,7 @@ class _Spectrum(nn.Module):
 def test_the_first_size_has_buckets_if_not_all_sizes_can(backward: bool, programs: list[Any]) -> None:
     calls = [(torch.randn(b, n, 6),) for b, n in ((5, 9), (6, 9), (8, 9), (3, 9), (7, 11), (1, 9), (5, 11))]
     model = _Spectrum()
-    with pytest.warns(UserWarning, match=r"compiled for the sizes of each call but the first.*(fft).*test_dynamic"):
+    with pytest.warns(UserWarning, match=r"compiled for each choice of sizes but the first one.*(fft).*test_dynamic"):
         _agree(model, calls, backward=backward, in_buckets=False)
     # Buckets of 8 and 4 for nine columns and of 8 for eleven; the size 1 is another graph of Dynamo's.
     assert len(programs) == (2 if backward else 1) * 4

@@ -240,10 +240,10 @@ class _Programs:
         with self._lock:
             found = self._of_bucket(arguments) or self._of_first_open(arguments)
             if self._reasons:
-                kept = "of each call but the first" if self._first_open is not None else "of each call"
+                kept = "each choice of sizes but the first one" if self._first_open else "the sizes of each call"
                 reason = "; ".join(self._reasons)
                 self._reasons = []
-                warnings.warn(f"the {self._name} graph is compiled for the sizes {kept}: {reason}", stacklevel=2)
+                warnings.warn(f"the {self._name} graph is compiled for {kept}: {reason}", stacklevel=2)
             if found is None:
                 key = () if self.is_static else tuple(map(_sizes, arguments))
                 found = self._kept(key, lambda: self._compile(arguments))
