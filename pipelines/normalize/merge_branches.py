@@ -131,7 +131,7 @@ class _Comparison:
     def _values(self, one: SSAValue, other: SSAValue) -> bool:
         if one in self._others:
             return self._others[one] == other
-        return one == other or _are_equal_constants(one, other)
+        return one == other or are_equal_constants(one, other)
 
 
 def _mean_the_same(one: ir.Operation, other: ir.Operation) -> bool:
@@ -147,6 +147,6 @@ def _text(op: ir.Operation) -> str:
     return str(op.get_asm(print_generic_op_form=True)).partition(" = ")[2]
 
 
-def _are_equal_constants(one: SSAValue, other: SSAValue) -> bool:
+def are_equal_constants(one: SSAValue, other: SSAValue) -> bool:
     maker, another = defining_op(one, _CONSTANT), defining_op(other, _CONSTANT)
     return maker is not None and another is not None and one.type == other.type and _mean_the_same(maker, another)

@@ -13,6 +13,7 @@ from hloforge.pipelines.framework.stage import Stage
 from hloforge.pipelines.normalize.choose_branches import ChooseBranches
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from hloforge.pipelines.normalize.drop_copies import DropCopies
+from hloforge.pipelines.normalize.drop_dead_loops import DropDeadLoops
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
 from hloforge.pipelines.normalize.fill_empty_gathers import FillEmptyGathers
 from hloforge.pipelines.normalize.flatten_computations import FlattenComputations
@@ -39,6 +40,7 @@ NORMALIZE: tuple[Stage, ...] = (
     Stage(DropCopies(), "a copy decides about buffers, and IREE's bufferization decides anew"),
     Stage(DropIdentityCalls(), "annotations for XLA's partitioner and memory spaces"),
     Stage(LowerMhlo(), "StableHLO and CHLO have an equivalent of every operation that is left of XLA's dialect"),
+    Stage(DropDeadLoops(), "some never end, and XLA does not run them; operations have their effects in one dialect"),
     Stage(FillEmptyGathers(), "whoever computes them reads outside of the operand"),
     Stage(StripAttributes(), "IREE refuses attributes of dialects that it does not know"),
     Stage(DropBounds(), "IREE knows no bounds, and later passes would take a bound for the size"),
