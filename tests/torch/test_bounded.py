@@ -113,6 +113,18 @@ def _indices(x: Any, y: Any) -> Any:
     )
 
 
+def _updates(x: Any, y: Any) -> Any:
+    """Chosen elements that are read and written in place, some of as many as PyTorch can tell only by the sum."""
+    rows, places, columns = x.clone(), x.clone(), x.clone()
+    rows[y[:, 0] > 0] -= 1
+    places[y > 0] *= places[y > 0].sum()
+    columns[:, x[0] > 0] += y[:, :1]
+    either = torch.cat([x[x[:, 0] > 0], x[x[:, 0] <= 0], y])
+    either = either[: ROWS + ROWS]
+    either[torch.cat([x[:, 0] > 0, x[:, 0] <= 0])] += y
+    return rows, places, columns, either
+
+
 def _equal(x: Any, y: Any) -> Any:
     whole = (x * 2).long()
     some = whole[x[:, 0] > 0]
@@ -231,7 +243,9 @@ def test_detection() -> None:
     _agrees(_detector, samples)
 
 
-@pytest.mark.parametrize("function", [_shapes, _reductions, _indices, _equal, _loops], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "function", [_shapes, _reductions, _indices, _updates, _equal, _loops], ids=lambda each: each.__name__
+)
 def test_operators_on_sizes_that_depend_on_elements(function: Model) -> None:
     _agrees(function, _samples())
 

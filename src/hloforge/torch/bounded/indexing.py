@@ -75,7 +75,7 @@ def index(call: OpenCall, x: Any, indices: Sequence[Any]) -> Any:
 @bounded("aten.index_put", "aten._unsafe_index_put")
 def index_put(call: OpenCall, x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     masks = [i for i in indices if i is not None and i.dtype == np.bool_]
-    if masks and len(indices) == 1 and call.said[2].numel() == 1:
+    if masks and len(indices) == 1 and all(isinstance(size, int) and size == 1 for size in call.said[2].shape):
         return call.plain(x, [fit(masks[0], x.shape[: masks[0].ndim])], values, accumulate)
     where, _ = _positions(call, x, indices)
     shape = jax.eval_shape(lambda: x[where]).shape

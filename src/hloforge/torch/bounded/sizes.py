@@ -151,7 +151,7 @@ class Sizes:
         """What PyTorch says of a tensor, with the sizes of its array; other values stay."""
 
         def convert(leaf: Any) -> Any:
-            if not isinstance(leaf, torch.Tensor) or not open_dims(leaf):
+            if not isinstance(leaf, torch.Tensor) or not (open_dims(leaf) or any(map(_is_found, leaf.shape))):
                 return leaf
             return torch.empty([self.extent(size) for size in leaf.shape], dtype=leaf.dtype, device="meta")
 
@@ -171,6 +171,11 @@ def is_open(size: Any) -> bool:
         return False
     among = _OPENED.get()
     return bool(free_unbacked_symbols(size)) or (bool(among) and not among.isdisjoint(size.node.expr.free_symbols))
+
+
+def _is_found(size: Any) -> bool:
+    """Whether a size was a symbol until PyTorch found its number, as of an array that is added to a known one."""
+    return isinstance(size, torch.SymInt) and not size.node.expr.free_symbols
 
 
 def fit(array: Any, extents: Sequence[int]) -> Any:
