@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -104,6 +104,17 @@ def computations(text: str) -> list[TextComputation]:
 def instruction_starts(text: str) -> list[int]:
     """Where the instructions of the text begin."""
     return [start for start, _ in _instructions(without_opaque(text))]
+
+
+def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, int] | None:
+    """The line and column of the first instruction after which a text fails; None if it does so as a whole only."""
+    starts = instruction_starts(text)
+    # Without the bracket at the end, with which the whole is looked at.
+    ends = [*starts[1:], len(text.rstrip().removesuffix("}"))]
+    if not starts or not fails(text[: ends[-1]]):
+        return None
+    start = starts[bisect.bisect_left(range(len(starts) - 1), True, key=lambda number: fails(text[: ends[number]]))]
+    return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
 
 
 def replication(text: str) -> dict[str, int]:

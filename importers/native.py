@@ -71,9 +71,21 @@ def parse_hlo_text(text: str) -> None:
         _hlo.hlo_module_from_text(text)
 
 
+def _fails(text: str, message: str) -> bool:
+    try:
+        _hlo.hlo_module_from_text(text)
+    except Exception as error:
+        return hlo_text.parse_error(str(error))[0] == message
+    return False
+
+
 def _parse_error(report: str, text: str, file: str) -> ImporterError:
     message, line, column = hlo_text.parse_error(report)
     line, column = hlo_text.blamed(text, message, line, column)
+    if not line:
+        # An exception of C++'s own.
+        line, column = hlo_text.first_failing(text, lambda part: _fails(part, message)) or (0, 0)
+        message = f"XLA's parser gave up: {message}"
     hint = _NEWER if any(words in message for words in _OF_OTHER_VERSIONS) else ""
     if unknown := _UNKNOWN_OPCODE.search(message):
         hint = f"{did_you_mean(unknown[1], (op.hlo for op in registry().values()))} {hint}".strip()

@@ -171,3 +171,19 @@ ENTRY e {{
         hloforge.read(text.encode())
     assert caught.value.location is not None
     assert caught.value.location.line == 9
+
+
+@pytest.mark.parametrize("last", ["", "  c = f32[4,4] negate(r)\n"])
+def test_an_instruction_at_which_the_parser_fails_without_a_place_is_found(last: str) -> None:
+    """An all-gather of no dimension, which XLA's parser asks for its first one."""
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[8,4] parameter(0)
+  n = f32[8,4] negate(x)
+  r = f32[32,4] all-gather(n), replica_groups={{}}, dimensions={{}}
+{last}}}
+"""
+    with pytest.raises(ImporterError, match="XLA's parser gave up") as caught:
+        hloforge.read(text.encode())
+    assert str(caught.value.location) == "<bytes>:5:3"
+    assert "all-gather" in caught.value.op
