@@ -15,7 +15,7 @@ from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from hloforge.pipelines.normalize.drop_copies import DropCopies
 from hloforge.pipelines.normalize.drop_dead_loops import DropDeadLoops
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
-from hloforge.pipelines.normalize.fill_empty_gathers import FillEmptyGathers
+from hloforge.pipelines.normalize.fill_empty_parts import FillEmptyParts
 from hloforge.pipelines.normalize.flatten_computations import FlattenComputations
 from hloforge.pipelines.normalize.flatten_tuples import FlattenTuples
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
@@ -41,7 +41,7 @@ NORMALIZE: tuple[Stage, ...] = (
     Stage(DropIdentityCalls(), "annotations for XLA's partitioner and memory spaces"),
     Stage(LowerMhlo(), "StableHLO and CHLO have an equivalent of every operation that is left of XLA's dialect"),
     Stage(DropDeadLoops(), "some never end, and XLA does not run them; operations have their effects in one dialect"),
-    Stage(FillEmptyGathers(), "whoever computes them reads outside of the operand"),
+    Stage(FillEmptyParts(), "whoever computes them reads outside of the operand"),
     Stage(StripAttributes(), "IREE refuses attributes of dialects that it does not know"),
     Stage(DropBounds(), "IREE knows no bounds, and later passes would take a bound for the size"),
 )

@@ -1,4 +1,4 @@
-"""``fill-empty-gathers``: gathers of slices without elements as zeros.
+"""``fill-empty-parts``: gathers of slices without elements, and transforms of length 0, as zeros.
 
 Before::
 
@@ -10,6 +10,7 @@ After::
 
 A slice whose collapsed dimension has the size 0 has nothing to collapse, and whoever computes the gather reads outside
 of the operand. StableHLO allows such slices and says no values. Source: XLA's ``GatherSimplifier``: they are 0.
+Fourier transforms of length 0 are 0 in XLA's evaluator (``FftTransform``); its CPU client leaves memory as it was.
 """
 
 from __future__ import annotations
@@ -35,11 +36,20 @@ def as_zeros(op: ir.Operation) -> Replacement:
     return zeros(result.element_type, result.dims)
 
 
+@pattern("stablehlo.fft")
+def without_length(op: ir.Operation) -> Replacement:
+    """fft of length 0 -> 0."""
+    if 0 not in integers(op, "fft_length"):
+        return NoMatch("it transforms something")
+    result = Value(op.results[0])
+    return zeros(result.element_type, result.dims) if result.shape.is_static else NoMatch("of unknown size")
+
+
 @register
 @dataclass(frozen=True)
-class FillEmptyGathers(PatternPass):
-    """Replace gathers of slices without elements by zeros."""
+class FillEmptyParts(PatternPass):
+    """Replace gathers of slices without elements, and transforms of length 0, by zeros."""
 
-    name: ClassVar[str] = "fill-empty-gathers"
+    name: ClassVar[str] = "fill-empty-parts"
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
-    patterns: ClassVar[tuple[Pattern, ...]] = as_zeros
+    patterns: ClassVar[tuple[Pattern, ...]] = (*as_zeros, *without_length)
