@@ -11,20 +11,20 @@ After::
 IREE knows no bounds, and a bound read as a size would make a wrong program. The signature keeps the bounds of
 arguments, so that a session refuses larger ones. Operations that take their sizes from the type of their result
 (``broadcast_in_dim``, ``reshape``, ``slice`` and ``gather`` up to the bound) get their dynamic form, with the sizes of
-the operand. Arrays without bound beside bounded ones are cut (``bounded_operands.py``).
+the operand. Arrays without bound beside bounded ones are cut (``bounded_operands.py``), and arrays of
+different sizes fit to each other (``bounded_sizes.py``).
 Source: StableHLO spec "Dynamism", ``TypeExtensions``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, TypeAlias
 
-from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
-from hloforge.dialect.emission import emit, i64, i64s
+from hloforge.dialect.emission import emit, i64s
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, integers, operations, string_attribute
 from hloforge.dialect.program import Signature
@@ -32,6 +32,12 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.normalize.bounded_operands import NAMES, equal_dimensions
+from hloforge.pipelines.normalize.bounded_sizes import (
+    dimension_size,
+    fit_sizes,
+    keep_sizes,
+    size_vector,
+)
 
 # The custom calls that ``changed_form`` knows.
 _PAD, _SLICE = "PadToStatic", "SliceToDynamic"
@@ -52,8 +58,8 @@ def broadcast_to_sizes(op: ir.Operation) -> Replacement:
     sizes: list[Size] = list(Value(op.results[0]).dims)
     for number, dimension in enumerate(mapped):
         if type_.is_dynamic_dim(dimension) and x.type.is_dynamic_dim(number):
-            sizes[dimension] = _size(x, number)
-    return emit("stablehlo.dynamic_broadcast_in_dim", [x, _vector(sizes)], type_, broadcast_dimensions=i64s(mapped))
+            sizes[dimension] = dimension_size(x, number)
+    return emit("stablehlo.dynamic_broadcast_in_dim", [x, size_vector(sizes)], type_, broadcast_dimensions=i64s(mapped))
 
 
 @pattern("stablehlo.reshape")
@@ -64,11 +70,11 @@ def reshape_to_sizes(op: ir.Operation) -> Replacement:
     x, result = Value(op.operands[0]), Value(op.results[0])
     elements = constant(1, "s32")
     for number, size in enumerate(x.dims):
-        elements = elements * (_size(x, number) if x.type.is_dynamic_dim(number) else size)
+        elements = elements * (dimension_size(x, number) if x.type.is_dynamic_dim(number) else size)
     others = prod(size for number, size in enumerate(result.dims) if not result.type.is_dynamic_dim(number))
     rest = elements / max(1, others)
     sizes = [rest if result.type.is_dynamic_dim(number) else size for number, size in enumerate(result.dims)]
-    return emit("stablehlo.dynamic_reshape", [x, _vector(sizes)], result.type)
+    return emit("stablehlo.dynamic_reshape", [x, size_vector(sizes)], result.type)
 
 
 @pattern("stablehlo.slice")
@@ -79,10 +85,10 @@ def slice_to_size(op: ir.Operation) -> Replacement:
     if not _is_bounded(x.type) or not _is_bounded(type_):
         return NoMatch("no bounded dimension is left of it")
     ends = [
-        _size(x, number) if x.type.is_dynamic_dim(number) and limit == x.dims[number] else limit
+        dimension_size(x, number) if x.type.is_dynamic_dim(number) and limit == x.dims[number] else limit
         for number, limit in enumerate(limits)
     ]
-    operands = [x, _vector(starts), _vector(ends), _vector(integers(op, "strides"))]
+    operands = [x, size_vector(starts), size_vector(ends), size_vector(integers(op, "strides"))]
     return emit("stablehlo.real_dynamic_slice", operands, type_)
 
 
@@ -93,9 +99,9 @@ def gather_to_sizes(op: ir.Operation) -> Replacement:
     whole = {number for number, size in enumerate(taken) if x.type.is_dynamic_dim(number) and size == x.dims[number]}
     if not _is_bounded(x.type) or not _is_bounded(op.results[0].type) or not whole:
         return NoMatch("no bounded dimension is taken whole")
-    sizes = [_size(x, number) if number in whole else size for number, size in enumerate(taken)]
+    sizes = [dimension_size(x, number) if number in whole else size for number, size in enumerate(taken)]
     kept = {name: op.attributes[name] for name in ("dimension_numbers", "indices_are_sorted") if name in op.attributes}
-    return emit("stablehlo.dynamic_gather", [x, Value(op.operands[1]), _vector(sizes)], op.results[0].type, **kept)
+    return emit("stablehlo.dynamic_gather", [x, Value(op.operands[1]), size_vector(sizes)], op.results[0].type, **kept)
 
 
 @pattern(*NAMES)
@@ -109,7 +115,7 @@ def read_to_sizes(op: ir.Operation) -> Replacement:
         sized = next(((n, d) for n, d in group if operands[n].type.is_dynamic_dim(d)), None)
         static = [(n, d) for n, d in group if not operands[n].type.is_dynamic_dim(d)]
         if sized and static:
-            size = _size(operands[sized[0]], sized[1])
+            size = dimension_size(operands[sized[0]], sized[1])
             for number, d in static:
                 wanted.setdefault(number, {})[d] = size
     if not wanted:
@@ -121,9 +127,9 @@ def read_to_sizes(op: ir.Operation) -> Replacement:
 
 def _cut(x: Value, sizes: dict[int, Value]) -> Value:
     """As much of an array as the sizes of some static dimensions say."""
-    ends = [sizes.get(d, _size(x, d) if x.type.is_dynamic_dim(d) else x.dims[d]) for d in range(x.rank)]
+    ends = [sizes.get(d, dimension_size(x, d) if x.type.is_dynamic_dim(d) else x.dims[d]) for d in range(x.rank)]
     shape = [ir.ShapedType.get_dynamic_size() if d in sizes else size for d, size in enumerate(x.type.shape)]
-    operands = [x, _vector([0] * x.rank), _vector(ends), _vector([1] * x.rank)]
+    operands = [x, size_vector([0] * x.rank), size_vector(ends), size_vector([1] * x.rank)]
     return emit("stablehlo.real_dynamic_slice", operands, ir.RankedTensorType.get(shape, x.type.element_type))
 
 
@@ -136,31 +142,15 @@ def changed_form(op: ir.Operation) -> Replacement:
     x, target = Value(op.operands[0]) if op.operands else None, string_attribute(op, "call_target_name")
     if x is not None and target == _SLICE:
         ends = [Value(operand) for operand in list(op.operands)[1:]]
-        operands = [x, _vector([0] * x.rank), _vector(ends), _vector([1] * x.rank)]
+        operands = [x, size_vector([0] * x.rank), size_vector(ends), size_vector([1] * x.rank)]
         return [emit("stablehlo.real_dynamic_slice", operands, op.results[0].type)]
     if x is None or target != _PAD:
         return NoMatch(f"no form of @{target}")
-    sizes = [_size(x, number) for number in range(x.rank)]
+    sizes = [dimension_size(x, number) for number in range(x.rank)]
     missing = [constant(bound, "s32") - size for bound, size in zip(x.dims, sizes, strict=True)]
-    none = _vector([0] * x.rank)
-    operands = [x, constant(0, x.element_type), none, _vector(missing), none]
+    none = size_vector([0] * x.rank)
+    operands = [x, constant(0, x.element_type), none, size_vector(missing), none]
     return [emit("stablehlo.dynamic_pad", operands, op.results[0].type), *sizes]
-
-
-def _size(x: Value, dimension: int) -> Value:
-    return emit(
-        "stablehlo.get_dimension_size",
-        [x],
-        ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)),
-        dimension=i64(dimension),
-    )
-
-
-def _vector(sizes: Sequence[Size]) -> Value:
-    if all(isinstance(size, int) for size in sizes):
-        return constant(list(sizes), "s32")
-    parts = [ops.reshape(size if isinstance(size, Value) else constant(size, "s32"), [1]) for size in sizes]
-    return ops.concat_in_dim(parts, 0)
 
 
 @register
@@ -177,6 +167,7 @@ class DropBounds(Pass):
                 return
             # From here on the types of main no longer tell the bounds.
             Signature.of(module).attach(module)
+            keep_sizes(module)
             to_sizes = (*broadcast_to_sizes, *reshape_to_sizes, *slice_to_size, *gather_to_sizes)
             apply_patterns(module, (*to_sizes, *read_to_sizes, *changed_form))
             for op in operations(module):
@@ -185,6 +176,7 @@ class DropBounds(Pass):
                         value.set_type(_without_bounds(value.type))
                 if op.name == "func.func":
                     _retype(op)
+            fit_sizes(module)
 
 
 def _values(op: ir.Operation) -> Iterable[Any]:

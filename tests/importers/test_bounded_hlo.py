@@ -5,6 +5,8 @@ Expected are sums by numpy at those sizes: XLA's results of dynamic size are buf
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -113,10 +115,73 @@ def test_sizes_that_do_not_fit_each_other_are_refused_at_the_line() -> None:
   zero = s32[] constant(0)
   y = s32[<=6] set-dimension-size(x, n), dimensions={0}
   z = s32[<=6] set-dimension-size(x, m), dimensions={0}
-  a = s32[<=6] add(y, z)
-  ROOT t = s32[] reduce(a, zero), dimensions={0}, to_apply=sum
+  ROOT a = s32[] dot(y, z), lhs_contracting_dims={0}, rhs_contracting_dims={0}
 }
 """
     with pytest.raises(UnsupportedError, match="sizes of arrays do not fit each other") as caught:
         hloforge.compile(SUM + text)
-    assert str(caught.value.location) == "<string>:12:3" and caught.value.hint
+    assert str(caught.value.location) == "<string>:12:8" and caught.value.hint
+
+
+TWO = """ENTRY e {
+  x = s32[4,2] parameter(0)
+  y = s32[4,2] parameter(1)
+  n = s32[] N
+  m = s32[] M
+  zero = s32[] constant(0)
+  xn = s32[<=4,2] set-dimension-size(x, n), dimensions={0}
+  ym = s32[<=4,2] set-dimension-size(y, m), dimensions={0}
+  a = s32[<=4,2] subtract(ym, xn)
+  ROOT r = s32[2] reduce(a, zero), dimensions={0}, to_apply=sum
+}
+"""
+
+
+def test_arrays_of_two_sizes_have_the_smaller_one_and_one_row_is_repeated() -> None:
+    x, y = np.arange(8, dtype=np.int32).reshape(4, 2), np.arange(10, 18, dtype=np.int32).reshape(4, 2)
+    at_run = hloforge.compile(SUM + TWO.replace("N\n", "parameter(2)\n").replace("M\n", "parameter(3)\n")).load()
+    for first, second in itertools.product(range(5), repeat=2):
+        rows = max(first, second) if min(first, second) == 1 else min(first, second)
+        parts = (np.resize(array[:n], (rows, 2)) if n == 1 else array[:rows] for array, n in ((y, second), (x, first)))
+        expected = np.subtract(*parts).sum(0)
+        np.testing.assert_array_equal(at_run(x, y, np.int32(first), np.int32(second)), expected)
+        if (first, second) in [(1, 3), (3, 1), (2, 3), (0, 1)]:
+            known = TWO.replace("N\n", f"constant({first})\n").replace("M\n", f"constant({second})\n")
+            np.testing.assert_array_equal(hloforge.compile(SUM + known).load()(x, y), expected)
+
+
+MERGED = """ENTRY e {
+  x = s32[2,3,3] parameter(0)
+  w = s32[18] parameter(1)
+  n = s32[] N
+  m = s32[] M
+  zero = s32[] constant(0)
+  xn = s32[2,<=3,3] set-dimension-size(x, n), dimensions={1}
+  xm = s32[2,TYPE,<=3] set-dimension-size(xn, m), dimensions={2}
+  RESHAPED
+  weighted = s32[<=18] multiply(flat, w)
+  ROOT r = s32[] reduce(weighted, zero), dimensions={0}, to_apply=sum
+}
+"""
+RESHAPES = (
+    "flat = s32[<=18] reshape(xm)",
+    """neg = s32[2,TYPE,<=3] negate(xm)
+  abs = s32[2,TYPE,<=3] negate(neg)
+  flat = s32[<=18] reshape(abs)""",
+)
+
+
+@pytest.mark.parametrize("type_", ["<=3", "3"])
+@pytest.mark.parametrize("reshaped", RESHAPES)
+def test_dimensions_of_dynamic_size_are_merged_in_the_order_of_their_elements(reshaped: str, type_: str) -> None:
+    """XLA keeps a size that was set before, whether or not the type says it."""
+    x, w = np.arange(1, 19, dtype=np.int32).reshape(2, 3, 3), np.arange(3, 21, dtype=np.int32)
+    text = SUM + MERGED.replace("RESHAPED", reshaped).replace("TYPE", type_)
+    at_run = hloforge.compile(text.replace("N\n", "parameter(2)\n").replace("M\n", "parameter(3)\n")).load()
+    for n, m in [(2, 2), (3, 1), (1, 3), (3, 3), (2, 3)]:
+        part = x[:, :n, :m].ravel()
+        expected = (part * w[: part.size]).sum()
+        assert at_run(x, w, np.int32(n), np.int32(m)) == expected
+    known = hloforge.compile(text.replace("N\n", "constant(2)\n").replace("M\n", "constant(2)\n")).load()
+    part = x[:, :2, :2].ravel()
+    assert known(x, w) == (part * w[:8]).sum()
