@@ -70,8 +70,12 @@ class NestWriter(SumLoops):
             blocks = self._row_blocks() if len(reduced) == 1 else None
             if blocks is not None:
                 self._over(kept[:-1], partial(self._sums_by_row_blocks, blocks))
+            elif self._are_columns(kept[-1], reduced):
+                self._over(kept[:-1], lambda: self._by_sums(reduced, kept[-1]))
             else:
                 self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+        elif kept and self._are_lines(kept[-1], reduced):
+            self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
         else:
             # Rows of a short sum that are added up are no rows whose elements are.
             is_of_rows = len(reduced) == 1 and self._groups[-1] is reduced[0]
@@ -239,8 +243,8 @@ class NestWriter(SumLoops):
         if len(groups) < 2:
             return None
         rows, columns = groups[-2:]
+        adds_rows = bool(nest.reductions) and rows.dims[0] in nest.dims
         if nest.reductions:
-            adds_rows = rows.dims[0] in nest.dims
             if adds_rows == (columns.dims[0] in nest.dims):
                 return None
             if adds_rows and not all(is_orderless(op) or is_choice(op) for op in nest.reductions):
@@ -252,7 +256,8 @@ class NestWriter(SumLoops):
                 return None
         place, found = nest.analysis(self._in_memory)
         uses = [factors for index in found.uses for factors in factors_of(index)]
-        return row_blocks(place, found, (rows.dims[-1], rows.size), (columns.dims[-1], columns.size), uses)
+        loops = (rows.dims[-1], rows.size), (columns.dims[-1], columns.size)
+        return row_blocks(place, found, *loops, uses, adds_rows=adds_rows)
 
     def _repeated(self, blocks: RowBlocks) -> list[Memory]:
         """What is read of each column alone, for each element of a block; and lines for what is read of rows."""

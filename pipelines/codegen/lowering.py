@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
+from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
@@ -70,6 +71,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
     Stage(LegalizePromotions(), "a reduction may compute in a wider type; code generation sees one type"),
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
+    Stage(LegalizeSingleTerms(), "sums of one term are elementwise; roundings and products below see what is left"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRunningReductions(), "sums of 16-bit floats in XLA's order; widened ones are f32 by now"),

@@ -16,8 +16,8 @@ from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 
-# Columns of rows that LLVM makes no good vectors of; fewer are written out.
-_LEAST, _MOST = 5, 31
+# Columns of rows that LLVM makes no good vectors of; fewer are written out, unless rows are added up.
+_LEAST, _LEAST_ADDED, _MOST = 5, 2, 31
 # Elements of a block, at least, and blocks from which on it pays.
 _BLOCK, _BLOCKS = 96, 4
 _MOST_REPEATED = 4
@@ -49,7 +49,13 @@ class RowBlocks:
 
 
 def row_blocks(
-    place: Place, found: Accesses, rows: tuple[int, int], columns: tuple[int, int], uses: Sequence[dict[Symbol, int]]
+    place: Place,
+    found: Accesses,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    uses: Sequence[dict[Symbol, int]],
+    *,
+    adds_rows: bool,
 ) -> RowBlocks | None:
     """The blocks of two loops, the second inside the first; None where rows do not follow each other in memory.
 
@@ -57,10 +63,12 @@ def row_blocks(
         rows: the innermost dimension of the loop over rows, and how many there are.
         columns: the same of columns.
         uses: the factors of counters in all that the code computes.
+        adds_rows: whether a reduction adds rows up.
     """
     (row_dim, total), (column_dim, size) = rows, columns
     count = -(-_BLOCK // size)
-    if not _LEAST <= size <= _MOST or total < _BLOCKS * count or found.conditions or found.is_irregular:
+    least = _LEAST_ADDED if adds_rows else _LEAST
+    if not least <= size <= _MOST or total < _BLOCKS * count or found.conditions or found.is_irregular:
         return None
     row, column = (place[d].terms[0][0] for d in (row_dim, column_dim))
     plain = {index.terms[0][0] for index in place if index.terms}

@@ -6,7 +6,8 @@ dimensions alone keep a line of sums in the first-level cache, so that memory is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -29,6 +30,10 @@ _ROWS_AT_ONCE, _MOST_AT_ONCE = 4, 40
 _LINE = 8192
 # Terms of a sum that is written out, and those of one that is if they cost little, in sums.
 _FEW_TERMS, _MOST_TERMS, _MOST_WRITTEN = 8, 32, 128
+# Terms of a choice between two pairs that LLVM makes vectors of, where they are written out.
+_FEW_CHOICES = 4
+# Columns whose sums over rows are in registers.
+_FEW_COLUMNS = 4
 # Lanes of a vector: dear terms of rows of so many, or a multiple, leave none to be computed one by one.
 _LINE_OF_LANES = 16
 # Sums that the terms of short rows cost before they are computed by blocks.
@@ -57,19 +62,48 @@ class _Piece:
 class SumLoops(NestLoops):
     """Writes the reductions of a nest."""
 
-    def _by_sums(self, reduced: Sequence[Group]) -> None:
-        """Reductions with sums in registers."""
+    def _by_sums(self, reduced: Sequence[Group], columns: Group | None = None) -> None:
+        """Reductions with sums in registers.
+
+        Args:
+            columns: a few that follow each other in memory, each of which has sums.
+        """
         reductions = self._nest.reductions
-        sums = [value for op in reductions for element in self._starts(op) for value in parts(element)]
+        count = columns.size if columns else 1
+
+        def each(body: Callable[..., list[Value]], *values: list[Value]) -> list[Value]:
+            """Do something for the sums of each column."""
+            found: list[Value] = []
+            for column in range(count):
+                size = len(values[0]) // count if values else 0
+                own = [one[column * size : (column + 1) * size] for one in values]
+                with self._emitter.scope():
+                    if columns:
+                        self._enter(columns, places.constant(column))
+                    found += body(*own)
+            return found
+
+        def starts() -> list[Value]:
+            return [value for op in reductions for element in self._starts(op) for value in parts(element)]
+
+        def add(carried: list[Value]) -> list[Value]:
+            self._store_maps()
+            return self._combined(carried)
+
+        def store(carried: list[Value]) -> list[Value]:
+            results, number = iter(carried), self._result_number()
+            for op in reductions:
+                for result in op.results:
+                    self._store(result, element_of(result.element, results), number)
+            return []
 
         def loops(pieces: Sequence[_Piece], limits: Limits, carried: list[Value]) -> list[Value]:
             if not pieces:
-                self._store_maps()
-                return self._combined(carried)
+                return each(add, carried)
             piece, *rest = pieces
             if piece.begins:
-                parts = loops([replace(piece, begins=False), *rest], limits, self._begun(carried))
-                return self._with_parts(carried, parts)
+                made = loops([replace(piece, begins=False), *rest], limits, each(self._begun, carried))
+                return each(self._with_parts, carried, made)
             group = piece.group
             if group is None:
                 return loops(rest, limits, carried)
@@ -113,21 +147,21 @@ class SumLoops(NestLoops):
                     loop.next(loops(rest, limits, values))
             return loop.results
 
-        results = iter(loops(self._pieces_of(reduced), {}, sums))
-        number = self._result_number()
-        for op in reductions:
-            for result in op.results:
-                self._store(result, element_of(result.element, results), number)
+        each(store, loops(self._pieces_of(reduced, are_vectors=columns is not None), {}, each(starts)))
 
-    def _pieces_of(self, reduced: Sequence[Group], weight: int = 1) -> list[_Piece]:
-        """Loops over groups that are summed, cut so that no sum of floats adds many numbers one after the other."""
+    def _pieces_of(self, reduced: Sequence[Group], *, are_vectors: bool = False) -> list[_Piece]:
+        """Loops over groups that are summed, cut so that no sum of floats adds many numbers one after the other.
+
+        Args:
+            are_vectors: whether LLVM makes vectors of the sums in any case.
+        """
         if not any(map(is_float_sum, self._nest.reductions)):
             return [_Piece(group) for group in reduced]
         # Vectors of a loop that is one have a sum for each lane.
         is_plain = len(reduced) > 0 and self._groups[-1] is reduced[-1] and self._is_plain(reduced[-1])
-        lanes = self._lanes if is_plain else 1
+        lanes = self._lanes if is_plain or are_vectors else 1
         sizes = [*(group.size for group in reduced[:-1]), *(-(-group.size // lanes) for group in reduced[-1:])]
-        chains = cut([Terms(size, size, ()) for size in sizes], weight, LONGEST)
+        chains = cut([Terms(size, size, ()) for size in sizes], 1, LONGEST)
         found: list[_Piece] = []
         for number, chain in enumerate(chains):
             own = [
@@ -156,6 +190,30 @@ class SumLoops(NestLoops):
         symbol = place[group.dims[-1]].terms[0][0]
         factors = {dict(number.terms).get(symbol, 0) for _, number in found.loads}
         return factors <= {0, 1} and 1 in factors and not found.is_irregular and all(map(is_sum, self._nest.reductions))
+
+    def _are_columns(self, columns: Group, reduced: Sequence[Group]) -> bool:
+        """Whether the sums of a few columns are in registers: a line of so few is no vector."""
+        nest = self._nest
+        rows = math.prod(group.size for group in reduced)
+        return columns.size <= _FEW_COLUMNS and rows >= _LANES and all(map(is_sum, nest.reductions))
+
+    def _are_lines(self, rows: Group, reduced: Sequence[Group]) -> bool:
+        """Whether sums of many rows are added up at once, because what is read of rows follows each other in memory.
+
+        So are distances of each number to each of some others, of which LLVM makes no vectors along the others.
+        """
+        nest = self._nest
+        place, found = nest.analysis(self._in_memory)
+        terms = math.prod(group.size for group in reduced)
+        least = _FEW_CHOICES if any(map(is_choice, nest.reductions)) else _FEW_TERMS
+        if rows.size < _LANES or terms <= least or found.conditions or found.is_irregular:
+            return False
+        if any(array not in nest.unstored for array in nest.maps) or (len(reduced) == 1 and self._is_plain(reduced[0])):
+            return False
+        row = place[rows.dims[-1]].terms[0][0]
+        plain = {index.terms[0][0] for index in place if index.terms}
+        factors = [dict(number.terms) for _, number in found.loads]
+        return all(one.keys() <= plain for one in factors) and {one.get(row, 0) for one in factors} in ({0, 1}, {1})
 
     def _gains_by_lanes(self, group: Group) -> bool:
         """Whether LLVM makes no vectors of a reduction, such as an extreme with its place."""

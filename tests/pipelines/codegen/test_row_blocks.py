@@ -48,15 +48,17 @@ def test_only_rows_that_follow_each_other_are_taken_together() -> None:
     row, column = Symbol(999), Symbol(8)
     place = (Index(((row, 1),)), Index(((column, 1),)))
 
-    def taken(*factors: dict[Symbol, int]) -> bool:
+    def taken(*factors: dict[Symbol, int], columns: int = 9, adds_rows: bool = False) -> bool:
         found = Accesses(lambda array: True)
-        return row_blocks(place, found, (0, 1000), (1, 9), factors) is not None
+        return row_blocks(place, found, (0, 1000), (1, columns), factors, adds_rows=adds_rows) is not None
 
     assert taken({row: 9, column: 1})
     assert taken({row: 9, column: 1}, {})
     assert not taken({row: 10, column: 1})
     assert not taken({row: 9, column: 1}, {row: 1})
     assert not taken({column: 1})
+    assert not taken({row: 3, column: 1}, columns=3)
+    assert taken({row: 3, column: 1}, columns=3, adds_rows=True)
 
 
 @pytest.mark.parametrize("rows", [3, 4, 41, 102])
