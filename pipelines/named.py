@@ -289,7 +289,7 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return replace(stage, entry=DecomposeLogarithm(narrow_only=True))
     if isinstance(stage.entry, DecomposeScatter):
         is_cuda = target == "cuda"
-        chosen = DecomposeScatter(complex_by_elements=is_cuda, unsigned_as_signed=True, wide_updates_apart=is_cuda)
+        chosen = DecomposeScatter(complex_by_elements=is_cuda, unsigned_as_signed=True, updates_apart=is_cuda)
         return replace(stage, entry=chosen)
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")

@@ -47,7 +47,6 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 _UNROLLED = 4
 
 _BARRIER = "stablehlo.optimization_barrier"
-_WIDE = 64
 
 _Combine = Callable[..., Value]
 
@@ -104,10 +103,10 @@ def rows_of_unsigned_as_signed(op: ir.Operation) -> Replacement:
     return ops.bitcast_convert_type(made, row)
 
 
-def _with_wide_updates_apart(op: ir.Operation) -> None:
-    """Let no dispatch compute the updates of rows of 64 bits together with their scatter."""
+def _with_updates_apart(op: ir.Operation) -> None:
+    """Let no dispatch compute the updates of rows together with their scatter."""
     updates = Value(op.operands[2]) if len(op.operands) == 3 else None
-    if IN_BOUNDS not in op.attributes or updates is None or updates.element_type.bits != _WIDE:
+    if IN_BOUNDS not in op.attributes or updates is None:
         return
     if defining_op(updates.ir) and not is_made_by(updates.ir, _BARRIER):
         with ir.InsertionPoint(op), op.location:
@@ -316,8 +315,9 @@ class DecomposeScatter(Pass):
         complex_by_elements: make loops of those of complex numbers: IREE crashes on them, for CUDA.
         unsigned_as_signed: for GPUs, where IREE refuses those of unsigned integers in loops ("unresolved
             materialization").
-        wide_updates_apart: for CUDA, where IREE does not end with dispatches that compute updates of 64 bits and
-            scatter them ("failed to apply fusion + hoisting patterns"; narrower ones only at O2).
+        updates_apart: for CUDA, where IREE does not end with dispatches that compute updates and scatter them ("failed
+            to apply fusion + hoisting patterns"): those of 64 bits, and choices of constants, which it computes again
+            wherever they are read; others only at O2.
     """
 
     name: ClassVar[str] = "decompose-scatter"
@@ -325,7 +325,7 @@ class DecomposeScatter(Pass):
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_GATHERS})
     complex_by_elements: bool = False
     unsigned_as_signed: bool = False
-    wide_updates_apart: bool = False
+    updates_apart: bool = False
 
     def run(self, module: ir.Module) -> None:
         if self.complex_by_elements:
@@ -333,7 +333,7 @@ class DecomposeScatter(Pass):
         apply_patterns(module, scatter_by_rows)
         if self.unsigned_as_signed:
             apply_patterns(module, rows_of_unsigned_as_signed)
-        if self.wide_updates_apart:
+        if self.updates_apart:
             with in_context(module):
                 for op in operations(module, {"stablehlo.scatter"}):
-                    _with_wide_updates_apart(op)
+                    _with_updates_apart(op)

@@ -1,4 +1,4 @@
-"""``legalize-complex-reductions``: one number that complex ones are reduced to is computed alone.
+"""``legalize-complex-reductions``: what reductions give is computed before complex numbers that are made of it.
 
 Before::
 
@@ -12,7 +12,11 @@ After::
 
 For CUDA, IREE 3.13 computes both in one dispatch and keeps the number in the memory that a block's threads share. It
 asks for its width in bits there, which complex types do not have, and crashes ("ConvertSharedMemAllocOp").
-Source: XLA "OptimizationBarrier".
+
+Nor does it compute complex numbers in the dispatch of a reduction of several arrays, as running sums of complex numbers
+are (``legalize-complex-parts``): it asks for their width to share them out among threads
+("deriveLinalgOpThreadTileSizes"). In a program that makes complex numbers, there is a barrier behind each result of
+these. Source: XLA "OptimizationBarrier".
 """
 
 from __future__ import annotations
@@ -33,16 +37,18 @@ _REDUCTIONS = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_gen
 @register
 @dataclass(frozen=True)
 class LegalizeComplexReductions(Pass):
-    """Put barriers behind reductions of complex numbers to one."""
+    """Put barriers behind reductions of complex numbers to one, and of several arrays in programs that make some."""
 
     name: ClassVar[str] = "legalize-complex-reductions"
     targets: ClassVar[frozenset[str]] = CUDA
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
+            makes_complex = any(operations(module, ("stablehlo.complex",)))
             for op in operations(module, _REDUCTIONS):
+                is_of_several = makes_complex and len(op.results) > 1
                 for number, result in enumerate(op.results):
-                    if _is_one_complex(result):
+                    if is_of_several or _is_one_complex(result):
                         correct_result(op, _held, number)
 
 

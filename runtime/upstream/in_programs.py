@@ -511,6 +511,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="complex_reductions.mlir",
     ),
     Workaround(
+        "complex-windows",
+        "crashes on complex numbers that are made in the dispatch of a reduction of several arrays, for CUDA",
+        passes=("legalize-complex-reductions",),
+        reproducer="complex_windows.mlir",
+    ),
+    Workaround(
         "bf16-reductions",
         "has no SPIR-V for the least and greatest bf16",
         passes=("legalize-bf16-reductions",),

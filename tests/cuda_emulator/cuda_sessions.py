@@ -177,6 +177,10 @@ def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
         (lambda x: x.sum((1, 3)), ((2, 32, 3, 7),), "float32"),
         # IREE's compiler crashed on one complex number in shared memory.
         (lambda x: (jnp.full((300,), x.sum()), jnp.full((3,), x[0].prod())), ((2, 40),), "complex64"),
+        # It crashed on complex numbers made beside running sums of their parts: ``views`` 85.
+        (lambda x: (jax.lax.cumsum(x), jax.lax.cumprod(x[0])), ((3, 40),), "complex64"),
+        # It did not end with updates chosen of constants in the dispatch of their scatter: ``jax`` 995128.
+        (lambda x: x.at[jnp.array([1, 6, 2, 7, 2, 3])].min(-17), ((3,),), "int32"),
         # Windows shared the array of their initial values, with each other and with what a scatter updates.
         (_windows, ((3, 130), (3, 130)), "int32"),
         # Products of tensor cores whose rows and columns IREE mixes up: ``habits`` 995018.

@@ -354,20 +354,22 @@ def test_unsigned_integers_in_loops_for_gpus(combine: str) -> None:
         assert hloforge.compile(text, target).vmfb
 
 
+@pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("made", ["constant", "gathered"])
-def test_updates_of_64_bits_are_made_apart_for_cuda(made: str) -> None:
-    """IREE does not end with dispatches that compute and scatter them: ``habits`` 920012."""
+def test_updates_are_made_apart_for_cuda(made: str, bits: int) -> None:
+    """IREE does not end with dispatches that compute and scatter them: ``habits`` 920012, ``jax`` 995128."""
+    integer = np.dtype(f"int{bits}")
     with hloforge.Builder(made) as builder:
-        x, i, u = (builder.parameter(n, shape) for n, shape in enumerate(("s64[4]", "s32[3,1]", "s64[3]")))
+        x, i, u = (builder.parameter(n, shape) for n, shape in enumerate((f"s{bits}[4]", "s32[3,1]", f"s{bits}[3]")))
         numbers = ops.ScatterDimensionNumbers([], [0], [0], 1)
-        updates = ops.constant(np.ones(3, np.int64)) if made == "constant" else u
+        updates = ops.constant(np.ones(3, integer)) if made == "constant" else u
         combine = ops.add if made == "constant" else lambda _, new: new
         program = builder.build(ops.scatter(x, i, updates, combine, numbers))
     copy = program.clone()
-    PassManager([DecomposeScatter(wide_updates_apart=True)]).run(copy.module)
+    PassManager([DecomposeScatter(updates_apart=True)]).run(copy.module)
     (scatter,) = operations(copy.module, {"stablehlo.scatter"})
     assert is_made_by(scatter.operands[2], "stablehlo.optimization_barrier")
-    arguments = np.arange(4), np.array([[1], [7], [1]], np.int32), np.array([5, 6, 7])
+    arguments = np.arange(4, dtype=integer), np.array([[1], [7], [1]], np.int32), np.array([5, 6, 7], integer)
     (got,), (want,) = interpret(copy.module, *arguments), interpret(program.module, *arguments)
     np.testing.assert_array_equal(got, want)
     assert program.compile("cuda:sm_80").vmfb
