@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import hloforge
+from benchmarks.library_models import LIBRARY_MODELS
 from hloforge.dialect.errors import Error
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "models.md"
@@ -28,8 +29,9 @@ _TURNS, _SECONDS = 100, 2.0
 _HEAD = """\
 # Families of models
 
-`python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, transformers and
-onnxruntime. Weights are random and sizes small (hidden sizes of 64, two layers; 100 trees and 1,000 rows). *Error* is
+`python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, onnxruntime, transformers,
+timm, torchvision, diffusers and torch_geometric. Weights are random and sizes small (hidden sizes of 64, two layers; 100 trees
+and 1,000 rows), but timm's models have their own, and an image of their own. *Error* is
 the largest difference from the engine's result, relative to its largest number. *Compile* includes the export.
 Engines are onnxruntime for ONNX, and eager PyTorch and `torch.compile` (Inductor) for PyTorch, both with one thread and
 with one a processor. *Ratio* is hloforge's best time of a call by that of the fastest engine, which is named; calls of
@@ -146,6 +148,10 @@ def families() -> Iterator[Family]:
                 "torch.export",
                 lambda arguments=arguments: _of_transformers(*arguments),
             )
+    for number, (name, (library, make)) in enumerate(LIBRARY_MODELS.items()):
+        for dtype in ("float32", "bfloat16")[: 1 + number % 2]:
+            title = f"{name} of {library}" if dtype == "float32" else f"{name} of {library}, bf16"
+            yield Family(title, "torch.export", lambda make=make, dtype=dtype: _of_module(make, dtype))
 
 
 # Classic machine learning -------------------------------------------------------------------------------------------
@@ -287,12 +293,16 @@ _MODULES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
 }
 
 
-def _of_module(make: Callable[[], tuple[Any, dict[str, Any]]]) -> Pair:
+def _of_module(make: Callable[[], tuple[Any, dict[str, Any]]], dtype: str = "float32") -> Pair:
     import torch
 
     torch.manual_seed(0)
     model, given = make()
-    return _by_pytorch(model.eval(), given)
+    kind = getattr(torch, dtype)
+    for name, value in given.items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            given[name] = value.to(kind)
+    return _by_pytorch(model.eval().to(kind), given)
 
 
 # Transformers -------------------------------------------------------------------------------------------------------
