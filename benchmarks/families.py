@@ -29,12 +29,12 @@ _TURNS, _SECONDS = 100, 2.0
 _HEAD = """\
 # Families of models
 
-`python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, onnxruntime, transformers,
-timm, torchvision, diffusers and torch_geometric. Weights are random and sizes small (hidden sizes of 64, two layers; 100 trees
-and 1,000 rows), but timm's models have their own, and an image of their own. *Error* is
-the largest difference from the engine's result, relative to its largest number. *Compile* includes the export.
-Engines are onnxruntime for ONNX, and eager PyTorch and `torch.compile` (Inductor) for PyTorch, both with one thread and
-with one a processor. *Ratio* is hloforge's best time of a call by that of the fastest engine, which is named; calls of
+`python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, onnxruntime,
+transformers, timm, torchvision, diffusers and torch_geometric. Weights are random and sizes small (hidden sizes of 64,
+two layers; 100 trees and 1,000 rows), but timm's models have their own, and one image of their own. *Error* is the
+largest difference from the engine's result, relative to its largest number. *Compile* includes the export. Engines are
+onnxruntime for ONNX, and eager PyTorch and `torch.compile` (Inductor) for PyTorch, both with one thread and with one a
+processor. *Ratio* is hloforge's best time of a call by that of the fastest engine, which is named; calls of
 all alternate. Below 1, hloforge is faster. Rows of "PyTorch eager, 1 thread" were measured beside that engine alone.
 
 | family | way in | fastest engine | error | compile, s | ratio |

@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
+from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
@@ -71,6 +72,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
     Stage(LegalizePromotions(), "a reduction may compute in a wider type; code generation sees one type"),
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
+    Stage(LegalizeSingleTurns(), "bodies of no loops; roundings and constants below see what is around them"),
     Stage(LegalizeSingleTerms(), "sums of one term are elementwise; roundings and products below see what is left"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),

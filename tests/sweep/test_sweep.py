@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _HAS_JAX, reason="JAX wri
 _DIFFERENCES = {
     "gamma/bfloat16": "the exponential of a logarithm that is rounded to bf16, of which XLA leaves out some roundings",
     "gamma/bfloat16_positive": "one element in 130 is two steps of bf16 from XLA's, after a chain of ten roundings",
+    "atan2/complex64[200]": "XLA and the interpreter overflow from 1e19 on, where hloforge does not",
     "sort_keys/int2": "the interpreter misorders floats, XLA's client has no sorts of two-bit keys",
     "sort_keys/uint2": "the interpreter misorders floats, XLA's client has no sorts of two-bit keys",
     "power_mixed/complex64^int64": "powers beyond the largest number: infinite parts for XLA's NaN",
