@@ -11,8 +11,8 @@ After::
     c = (f32[2], s32[]) tuple(a, b)
 
 XLA's converter to StableHLO takes constants of arrays only. The new instructions have the metadata of the constant, so
-that they are where it is. Field numbers: xla/service/hlo.proto (HloInstructionProto), xla/xla_data.proto
-(LiteralProto, ShapeProto).
+that they are where it is. A schedule, which lists all instructions, is dropped then. Field numbers:
+xla/service/hlo.proto (HloModuleProto, HloInstructionProto), xla/xla_data.proto (LiteralProto, ShapeProto).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 _NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL, _ID, _OPERANDS = 1, 2, 3, 7, 8, 35, 36
 _LITERAL_SHAPE, _LITERAL_PARTS = 1, 10
 _ELEMENT_TYPE, _TUPLE = 2, 13
+_SCHEDULE = 7
 
 
 def with_constant_parts(module: bytes) -> bytes:
@@ -33,7 +34,10 @@ def with_constant_parts(module: bytes) -> bytes:
     Raises:
         ValueError: the bytes are not a module.
     """
-    return rewrite(memoryview(module), COMPUTATIONS, _rewrite_computation)
+    made = rewrite(memoryview(module), COMPUTATIONS, _rewrite_computation)
+    if len(made) == len(module):
+        return made
+    return b"".join(made[entry.start : entry.end] for entry in fields(made) if entry.number != _SCHEDULE)
 
 
 def _rewrite_computation(message: memoryview) -> bytes | memoryview:

@@ -59,7 +59,7 @@ def hlo_text_to_mlir(text: str, file: str) -> Converted:
     """HLO text. Raises ImporterError with XLA's message and its line and column."""
     check_brackets(text.encode(), file)
     try:
-        proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+        proto = hlo_text_to_proto(text)
     except Exception as error:
         raise _parse_error(str(error), text, file) from None
     return _convert(proto, file, text)
@@ -69,6 +69,12 @@ def parse_hlo_text(text: str) -> None:
     """Parse HLO text for nothing but whether that ends the process."""
     with suppress(Exception):
         _hlo.hlo_module_from_text(text)
+
+
+def hlo_text_to_proto(text: str) -> bytes:
+    """HLO text that the parser takes as a serialized ``HloModuleProto``."""
+    proto: bytes = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return proto
 
 
 def _fails(text: str, message: str) -> bool:

@@ -50,7 +50,8 @@ class UnwrapAsync(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, frozenset({"stablehlo.custom_call"})):
-                if string_attribute(op, "call_target_name") == CONTROL_DEPENDENCY and not op.results:
+                # Its result is an empty tuple, or nothing.
+                if string_attribute(op, "call_target_name") == CONTROL_DEPENDENCY and not _is_used(op):
                     op.erase()
             functions = {op.sym_name.value: op for op in module.body.operations if op.operation.name == "func.func"}
             # By start, because several may await the same work, which is done once.
@@ -65,8 +66,12 @@ class UnwrapAsync(Pass):
                 done.erase()
             # What nobody awaits has no effect that the program could see.
             for op in reversed(operations(module, self.removes)):
-                if not any(list(result.uses) for result in op.results):
+                if not _is_used(op):
                     op.erase()
+
+
+def _is_used(op: Any) -> bool:
+    return any(list(result.uses) for result in op.results)
 
 
 def _start(done: Any) -> Any:

@@ -27,6 +27,7 @@ func.func @in_order(%x: tensor<4xf32>) -> tensor<2xf32> {
     stablehlo.return %n : tensor<2xf32>
   }) : (tensor<4xf32>) -> !stablehlo.future<tensor<2xf32>>
   stablehlo.custom_call @control_dep(%s, %y) {has_side_effect = true} : (!stablehlo.future<tensor<2xf32>>, tensor<4xf32>) -> ()
+  %d = stablehlo.custom_call @control_dep(%s, %y) : (!stablehlo.future<tensor<2xf32>>, tensor<4xf32>) -> tuple<>
   %r = "stablehlo.async_done"(%s) : (!stablehlo.future<tensor<2xf32>>) -> tensor<2xf32>
   return %r : tensor<2xf32>
 }

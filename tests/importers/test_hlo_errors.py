@@ -187,3 +187,34 @@ ENTRY e {{
         hloforge.read(text.encode())
     assert str(caught.value.location) == "<bytes>:5:3"
     assert "all-gather" in caught.value.op
+
+
+@pytest.mark.parametrize(
+    ("instruction", "message"),
+    [
+        ("r = f32[16] all-gather(x), dimensions={0}, replica_groups=[2,2]<=[16]", "new_num_elements == num_elements()"),
+        (
+            "r = (f32[8], f32[8]) collective-permute(t, t, i, j), source_target_pairs={{0,1}}, slice_sizes={{1},{1}}",
+            "Expected a tuple shape",
+        ),
+    ],
+)
+@pytest.mark.parametrize("last", ["", "  c = f32[8] negate(x)\n"])
+def test_an_instruction_at_which_the_converter_ends_the_process_is_found(
+    instruction: str, message: str, last: str
+) -> None:
+    """Groups of more devices than their list has; begins of parts that are nested in different ways."""
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[8] parameter(0)
+  t = (f32[8], f32[8]) tuple(x, x)
+  n = s32[] constant(0)
+  i = (s32[]) tuple(n)
+  j = ((s32[]), (s32[])) tuple(i, i)
+  {instruction}
+{last}}}
+"""
+    with pytest.raises(ImporterError, match=re.escape(message)) as caught:
+        hloforge.read(text.encode())
+    assert str(caught.value.location) == "<bytes>:8:3"
+    assert instruction in caught.value.op

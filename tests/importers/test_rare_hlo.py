@@ -259,6 +259,18 @@ def test_constants_of_tuple_shape() -> None:
     np.testing.assert_array_equal(doubled, np.float32([8, -20]))
 
 
+def test_a_tuple_constant_of_a_scheduled_module() -> None:
+    """Its schedule lacks the instructions that take the constant's place."""
+    text = """HloModule m, is_scheduled=true
+    ENTRY main {
+      x = f32[2] parameter(0)
+      c = (f32[], f32[2]) constant((1, {2, 3}))
+      v = f32[2] get-tuple-element(c), index=1
+      ROOT r = f32[2] add(x, v)
+    }"""
+    np.testing.assert_array_equal(hloforge.compile(text)(np.float32([0.5, -4])), np.float32([2.5, -1]))
+
+
 def test_buffers_are_their_arrays() -> None:
     """Pinned, carried by a loop, unpinned; and one that is created."""
     text = """body {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import hloforge
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
@@ -67,6 +68,19 @@ def test_work_that_several_await_is_done_once() -> None:
     PassManager([UnwrapAsync()]).run(program.module)
     (moved,) = operations(program.module, {"stablehlo.collective_permute"})
     assert len(list(moved.results[0].uses)) == 2
+
+
+def test_a_start_that_orders_other_work() -> None:
+    """HLO has an empty tuple where StableHLO's call has no result."""
+    compute = hloforge.compile("""ENTRY main {
+  x = f32[2] parameter(0)
+  s = (f32[2], f32[2], u32[], u32[]) collective-permute-start(x), source_target_pairs={{0,0}}, channel_id=1
+  n = f32[2] negate(x)
+  t = () custom-call(s, n), custom_call_target="control_dep"
+  d = f32[2] collective-permute-done(s)
+  ROOT r = f32[2] multiply(d, n)
+}""")
+    np.testing.assert_array_equal(compute(X), -X * X)
 
 
 def test_a_region_of_stablehlo() -> None:
