@@ -9,9 +9,9 @@ After, whether the loop ends or not, as in XLA::
 
     return %x
 
-A carry is unchanged too where the body gives back what it began with, the same constant, or what an inner loop passes
-on. Loops that write to the host, take from it or draw random numbers stay; collectives go, because each device drops
-the same loop. Source: XLA "WhileLoopSimplifier", "HloDCE".
+A carry is unchanged too where the body gives back what it began with, the same constant, what an inner loop passes
+on, or another unchanged carry that began the same. Loops that write to the host, take from it or draw random numbers
+stay; collectives go, because each device drops the same loop. Source: XLA "WhileLoopSimplifier", "HloDCE".
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Loops:
         # The carries that are in each turn what they were before the loop.
         self._unchanged = set[tuple[ir.Operation, int]]()
         for loop in loops:
-            self._unchanged |= {(loop, n) for n in range(len(loop.results)) if self._stays(loop, n)}
+            self._unchanged |= {(loop, number) for number in self._unchanged_of(loop)}
 
     def drop(self) -> None:
         """The last loop first: it may be the only reader of an earlier one."""
@@ -65,14 +65,22 @@ class _Loops:
             if outer[number] in gone or self._is_dropped(self._loops[number]):
                 gone.add(number)
 
-    def _stays(self, loop: ir.Operation, number: int) -> bool:
+    def _unchanged_of(self, loop: ir.Operation) -> set[int]:
+        """The largest set of carries of which each is given the value of one of them that began the same."""
         body = loop.regions[1].blocks[0]
         *_, end = body.operations
-        value = self._origin(end.operation.operands[number])
-        if value == body.arguments[number]:
-            return True
-        before = self._origin(loop.operands[number])
-        return value == before or are_equal_constants(value, before)
+        before = [self._origin(operand) for operand in loop.operands]
+        givers = dict[int, int]()
+        for number, operand in enumerate(end.operation.operands):
+            value = self._origin(operand)
+            giver = ir.BlockArgument(value).arg_number if value.owner == body else number
+            began = before[giver] if value.owner == body else value
+            if began == before[number] or are_equal_constants(began, before[number]):
+                givers[number] = giver
+        while lost := [number for number, giver in givers.items() if giver not in givers]:
+            for number in lost:
+                del givers[number]
+        return set(givers)
 
     def _origin(self, value: SSAValue) -> SSAValue:
         """What a value was before the loops that pass it on."""

@@ -64,6 +64,29 @@ def test_which_loops_go(body: str, result: str, left: int) -> None:
     assert loops_left(endless(body, result)) == left
 
 
+@pytest.mark.parametrize(
+    ("before", "given", "left"),
+    [
+        ("%x, %x, %y", "%a, %a, %c", 0),
+        ("%x, %x, %y", "%b, %a, %c", 0),
+        ("%x, %x, %x", "%b, %c, %a", 0),
+        ("%x, %y, %y", "%b, %a, %c", 1),
+        ("%x, %x, %y", "%a, %c, %c", 1),
+        ("%x, %x, %x", "%b, %c, %s", 1),
+    ],
+)
+def test_carries_that_change_places(before: str, given: str, left: int) -> None:
+    first, second, third = before.split(", ")
+    text = f"""func.func @main(%p: tensor<i1>, %x: {ROW}, %y: {ROW}) -> ({ROW}, {ROW}) {{
+      %r:4 = stablehlo.while(%i = %p, %a = {first}, %b = {second}, %c = {third})
+        : tensor<i1>, {ROW}, {ROW}, {ROW} cond {{
+        stablehlo.return %i : tensor<i1> }} do {{
+        %s = stablehlo.sine %c : {ROW}
+        stablehlo.return %i, {given} : tensor<i1>, {ROW}, {ROW}, {ROW} }}
+      return %r#1, %r#2 : {ROW}, {ROW} }}"""
+    assert loops_left(text) == left
+
+
 def test_a_loop_that_only_a_dropped_loop_reads_goes_too() -> None:
     loop = f"""%NAME:2 = stablehlo.while(%iNAME = %p, %aNAME = FIRST) : tensor<i1>, {ROW} cond {{
         stablehlo.return %iNAME : tensor<i1> }} do {{
@@ -91,11 +114,11 @@ def _carries(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(_carries(), st.integers(0, 2))
-def test_random_loops_in_each_other(carries: tuple[list[int], list[int]], read: int) -> None:
+@given(_carries(), st.integers(0, 2), st.lists(st.integers(0, 2), min_size=3, max_size=3))
+def test_random_loops_in_each_other(carries: tuple[list[int], list[int]], read: int, begins: list[int]) -> None:
     inner, outer = carries
     count = len(inner)
-    text = _nested(inner, outer, min(read, count - 1))
+    text = _nested(inner, outer, min(read, count - 1), [min(begin, count - 1) for begin in begins[:count]])
     module, arguments = parse_module(text), [X + 10 * n for n in range(count)]
     expected = interpret(parse_module(text), *arguments)
     PassManager([DropDeadLoops()]).run(module)
@@ -103,7 +126,7 @@ def test_random_loops_in_each_other(carries: tuple[list[int], list[int]], read: 
         np.testing.assert_array_equal(one, other)
 
 
-def _nested(inner: list[int], outer: list[int], read: int) -> str:
+def _nested(inner: list[int], outer: list[int], read: int, begins: list[int]) -> str:
     count = len(inner)
     types = ", ".join(["tensor<i32>", *[ROW] * count])
 
@@ -126,7 +149,7 @@ def _nested(inner: list[int], outer: list[int], read: int) -> str:
 
     body = loop("f", [f"%g{n}" for n in range(count)], inner)
     # Results are numbered from 1, after the counter.
-    text = loop("g", [f"%x{n}" for n in range(count)], outer, body, [f"%f#{n + 1}" for n in range(count)])
+    text = loop("g", [f"%x{n}" for n in begins], outer, body, [f"%f#{n + 1}" for n in range(count)])
     parameters = ", ".join(f"%x{n}: {ROW}" for n in range(count))
     return f"""func.func @main({parameters}) -> {ROW} {{
       %zero = stablehlo.constant dense<0> : tensor<i32>
