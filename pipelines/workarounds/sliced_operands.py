@@ -34,7 +34,9 @@ barrier between the two.
 
 What it shares out among the threads of a workgroup, for both GPUs, loses the steps of what it reads: ``x[::2].sum(0)``
 added the first rows up, silently, and ``x[::2, 0][:, None] * x[::2, 1]`` multiplied them. A slice with steps is in
-memory there before anything reads it. Nor has it code for sums of what is joined (``concatenate([x, y]).sum(0)``).
+memory there before anything reads it. Nor has it code for sums of what is joined (``concatenate([x, y]).sum(0)``), and
+none for one element as an array of a higher rank (``x[:1][None]``) that a dispatch computes with and returns as well:
+"expected rank to be smaller or equal to the other rank".
 """
 
 from __future__ import annotations
@@ -184,6 +186,19 @@ def steps_in_memory(op: ir.Operation) -> Replacement:
     return REWRITTEN
 
 
+@pattern("stablehlo.reshape")
+def single_element_in_memory(op: ir.Operation) -> Replacement:
+    """reshape (slice) of one element to a higher rank -> reshape (optimization_barrier (slice))."""
+    source, result = defining_op(op.operands[0]), Value(op.results[0])
+    if source is None or source.name not in _SLICES or not is_static(op) or prod(result.dims) != 1:
+        return NoMatch("it reads no slice of one element")
+    names = {use.owner.operation.name for use in result.ir.uses}
+    if len(result.dims) <= len(Value(op.operands[0]).dims) or names.isdisjoint(_STORED) or names <= {*_STORED}:
+        return NoMatch("IREE returns it from no dispatch that computes with it")
+    op.operands[0] = ops.optimization_barrier(Value(op.operands[0])).ir
+    return REWRITTEN
+
+
 @pattern("stablehlo.reduce")
 def joined_before_sums(op: ir.Operation) -> Replacement:
     """Reduce what is joined behind a barrier."""
@@ -293,6 +308,6 @@ class LegalizeSlicedOperands(Pass):
     def run(self, module: ir.Module) -> None:
         if self.for_gpus:
             apply_patterns(module, (*row_without_shape, *steps_of_row))
-            apply_patterns(module, (*steps_in_memory, *joined_before_sums))
+            apply_patterns(module, (*steps_in_memory, *joined_before_sums, *single_element_in_memory))
         apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier)
         apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

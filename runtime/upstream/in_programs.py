@@ -120,6 +120,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="reduced_steps.mlir",
     ),
     Workaround(
+        "single-elements",
+        "does not compile a slice of one element that is given more dimensions, computed with and returned",
+        passes=("legalize-sliced-operands",),
+        reproducer="single_elements.mlir",
+    ),
+    Workaround(
         "nested-pads",
         "merges two paddings with the same value, and forgets the steps of the first one",
         passes=("legalize-paddings",),
@@ -537,6 +543,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("legalize-reduced-dimensions",),
         where=("pipelines/workarounds/reduced_dimensions.py",),
         reproducer="reduced_dimensions.mlir",
+    ),
+    Workaround(
+        "reduced-indices",
+        "has no SPIR-V for reductions of what is computed of indices",
+        passes=("legalize-reduced-indices",),
+        where=("pipelines/workarounds/reduced_indices.py",),
+        reproducer="reduced_indices.mlir",
     ),
     Workaround(
         "grouped-convolutions",

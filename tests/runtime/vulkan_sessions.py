@@ -275,6 +275,24 @@ def test_reductions_of_dimensions_that_are_apart() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("shape", [(16,), (8, 64), (2, 8, 8)])
+def test_reductions_of_what_indices_choose(shape: tuple[int, ...]) -> None:
+    """Losses over classes, masks of attention: ``jax`` 995012, 995023."""
+
+    def function(x: jax.Array, labels: jax.Array) -> tuple[jax.Array, ...]:
+        places = jax.lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
+        chosen = jnp.where(labels == places, x, 0)
+        first = jax.lax.broadcasted_iota(jnp.int32, shape, 0)
+        masked = jax.nn.softmax(jnp.where(first + 2 >= places, x, -1e9), -1)
+        return chosen.sum(), chosen.sum(-1), x / (8 * (1 + x.max())) + 2 * (labels == places), masked, x.argmax(-1)
+
+    rng = np.random.default_rng(0)
+    given = rng.integers(1, 9, shape).astype(np.float32), rng.integers(0, shape[-1], shape, np.int32)
+    session = _compiled(jax.jit(function).lower(*given)).load(deadline=60)
+    for found, expected in zip(session(*given), jax.jit(function)(*given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_reductions_of_dimensions_that_are_apart_in_arrays_of_any_size() -> None:
     sizes = "tensor<2x?x2x3x2xf32>"
     session = _compiled(f"""

@@ -313,3 +313,19 @@ def test_steps_of_a_row_that_a_slice_takes(start: int | None) -> None:
     (got,) = interpret(copy.module, array, np.int32(1))
     np.testing.assert_array_equal(got, -array[1, 3:14:2])
     assert built.compile("vulkan").vmfb
+
+
+@pytest.mark.parametrize("target", ["vulkan", "cuda:sm_90"])
+def test_one_element_that_a_dispatch_computes_with_and_returns(target: str) -> None:
+    """Two patterns of IREE took the element for an array of the same rank: ``hlo`` 995042."""
+    with Builder("element") as builder:
+        x, y = builder.parameter(0, "s32[3]"), builder.parameter(1, "s32[1,1]")
+        element = ops.reshape(ops.slice(x, [1], [2], [1]), [1, 1])
+        built = builder.build((element, ops.xor(element, y)))
+    copy = built.clone()
+    PassManager([LegalizeSlicedOperands(for_gpus=True)]).run(copy.module)
+    (barrier,) = operations(copy.module, {"stablehlo.optimization_barrier"})
+    assert barrier.operands[0].owner.operation.name == "stablehlo.slice"
+    got = interpret(copy.module, np.array([4, 5, 6], np.int32), np.array([[3]], np.int32))
+    assert [int(each.item()) for each in got] == [5, 5 ^ 3]
+    assert built.compile(target).vmfb
