@@ -10,8 +10,9 @@ After, whether the loop ends or not, as in XLA::
     return %x
 
 A carry is unchanged too where the body gives back what it began with, the same constant, what an inner loop passes
-on, or another unchanged carry that began the same. Loops that write to the host, take from it or draw random numbers
-stay; collectives go, because each device drops the same loop. Source: XLA "WhileLoopSimplifier", "HloDCE".
+on, or another unchanged carry that began the same; also after an integer 0 was added. Loops that write to the host,
+take from it or draw random numbers stay; collectives go, because each device drops the same loop. Source: XLA
+"WhileLoopSimplifier", "HloDCE".
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import SSAValue, in_context, ir
-from hloforge.dialect.operations import defining_op, operations
+from hloforge.dialect.operations import defining_op, operations, splat
 from hloforge.dialect.traits import COLLECTIVES, EFFECTS
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.normalize.merge_branches import are_equal_constants
 
 _WHILE = "stablehlo.while"
+_ADD = "stablehlo.add"
+_CONSTANT = "stablehlo.constant"
 _DIALECTS = ("stablehlo.", "chlo.")
 _HAS_SIDE_EFFECT = "has_side_effect"
 
@@ -66,21 +69,40 @@ class _Loops:
                 gone.add(number)
 
     def _unchanged_of(self, loop: ir.Operation) -> set[int]:
-        """The largest set of carries of which each is given the value of one of them that began the same."""
+        """The largest set of carries of which each is given the value of one of them that began the same, plus 0."""
         body = loop.regions[1].blocks[0]
         *_, end = body.operations
         before = [self._origin(operand) for operand in loop.operands]
-        givers = dict[int, int]()
+        # By carry the carries that have to be unchanged for it to be.
+        needs = dict[int, set[int]]()
         for number, operand in enumerate(end.operation.operands):
-            value = self._origin(operand)
-            giver = ir.BlockArgument(value).arg_number if value.owner == body else number
-            began = before[giver] if value.owner == body else value
+            began, needed = self._began(operand, body, before)
             if began == before[number] or are_equal_constants(began, before[number]):
-                givers[number] = giver
-        while lost := [number for number, giver in givers.items() if giver not in givers]:
+                needs[number] = needed
+        while lost := [number for number, needed in needs.items() if not needed <= needs.keys()]:
             for number in lost:
-                del givers[number]
-        return set(givers)
+                del needs[number]
+        return set(needs)
+
+    def _began(self, value: SSAValue, body: ir.Block, before: Sequence[SSAValue]) -> tuple[SSAValue, set[int]]:
+        """What a value of a body was before the loop, if the carries of these numbers are unchanged."""
+        needed = set[int]()
+
+        def known(value: SSAValue) -> SSAValue:
+            value = self._origin(value)
+            if value.owner != body:
+                return value
+            needed.add(number := ir.BlockArgument(value).arg_number)
+            return before[number]
+
+        if (summed := defining_op(value, _ADD)) is not None:
+            one, other = summed.operands
+            if _is_zero(known(other)):
+                return known(one), needed
+            if _is_zero(known(one)):
+                return known(other), needed
+            needed.clear()
+        return known(value), needed
 
     def _origin(self, value: SSAValue) -> SSAValue:
         """What a value was before the loops that pass it on."""
@@ -100,6 +122,15 @@ class _Loops:
             loop.results[number].replace_all_uses_with(loop.operands[number])
         loop.erase()
         return True
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """Whether all elements are the integer 0; a float and 0.0 may be another zero than the float."""
+    maker = defining_op(value, _CONSTANT)
+    if maker is None or not isinstance(ir.ShapedType(value.type).element_type, ir.IntegerType):
+        return False
+    number = maker.attributes["value"]
+    return isinstance(number, ir.DenseElementsAttr) and number.is_splat and not splat(maker)
 
 
 def _loop_around(op: ir.Operation) -> ir.Operation | None:

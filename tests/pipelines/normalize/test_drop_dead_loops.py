@@ -87,6 +87,32 @@ def test_carries_that_change_places(before: str, given: str, left: int) -> None:
     assert loops_left(text) == left
 
 
+@pytest.mark.parametrize(
+    ("kind", "zero", "terms", "given", "left"),
+    [
+        ("i32", "0", "%a, %b", "%a, %s", 0),
+        ("i32", "0", "%b, %a", "%a, %s", 0),
+        ("ui8", "0", "%b, %a", "%a, %s", 0),
+        ("i1", "false", "%a, %b", "%a, %s", 0),
+        ("i32", "1", "%a, %b", "%a, %s", 1),
+        # The zero changes, or it does not matter because a constant is added.
+        ("i32", "0", "%a, %b", "%b, %s", 1),
+        ("i32", "0", "%b, %k", "%b, %s", 0),
+        # -0.0 and 0.0 are 0.0.
+        ("f32", "0.0", "%b, %a", "%a, %s", 1),
+    ],
+)
+def test_a_carry_to_which_a_carried_zero_is_added(kind: str, zero: str, terms: str, given: str, left: int) -> None:
+    text = f"""func.func @main(%p: tensor<i1>, %x: tensor<{kind}>) -> tensor<{kind}> {{
+      %k = stablehlo.constant dense<{zero}> : tensor<{kind}>
+      %r:3 = stablehlo.while(%i = %p, %a = %k, %b = %x) : tensor<i1>, tensor<{kind}>, tensor<{kind}> cond {{
+        stablehlo.return %i : tensor<i1> }} do {{
+        %s = stablehlo.add {terms} : tensor<{kind}>
+        stablehlo.return %i, {given} : tensor<i1>, tensor<{kind}>, tensor<{kind}> }}
+      return %r#2 : tensor<{kind}> }}"""
+    assert loops_left(text) == left
+
+
 def test_a_loop_that_only_a_dropped_loop_reads_goes_too() -> None:
     loop = f"""%NAME:2 = stablehlo.while(%iNAME = %p, %aNAME = FIRST) : tensor<i1>, {ROW} cond {{
         stablehlo.return %iNAME : tensor<i1> }} do {{
