@@ -150,7 +150,7 @@ def families() -> Iterator[Family]:
             )
     for number, (name, (library, make)) in enumerate(LIBRARY_MODELS.items()):
         for dtype in ("float32", "bfloat16")[: 1 + number % 2]:
-            title = f"{name} of {library}" if dtype == "float32" else f"{name} of {library}, bf16"
+            title = f"{name} ({library})" if dtype == "float32" else f"{name} ({library}), bf16"
             yield Family(title, "torch.export", lambda make=make, dtype=dtype: _of_module(make, dtype))
 
 
