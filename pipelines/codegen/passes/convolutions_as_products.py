@@ -32,13 +32,14 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @dataclass(frozen=True)
-class _Dimension:
-    """Sizes along a spatial dimension, and whether nothing is padded, strided, dilated."""
+class Dimension:
+    """Sizes along a spatial dimension; steps are those of windows, of positions in a window, and of elements."""
 
     image: int
     window: int
     result: int
     low: int
+    high: int
     is_reversed: bool
     steps: tuple[int, int, int]
     is_padded: bool
@@ -62,7 +63,7 @@ def as_product(op: ir.Operation) -> Replacement:
     ):
         return NoMatch("of unknown or no size, or of groups")
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    found = _dimensions(op, numbers)
+    found = dimensions(op, numbers)
     if not all(one.is_batch or one.is_point for one in found) or (found and all(one.is_batch for one in found)):
         return NoMatch("windows, or 1x1 ones of images, which have code of their own")
     image, kernel = map(Value, op.operands)
@@ -95,7 +96,7 @@ def as_product(op: ir.Operation) -> Replacement:
     return ops.transpose(product, [int(d) for d in np.argsort(order)])
 
 
-def _read_by_results(kernel: Value, along: int, one: _Dimension) -> Value:
+def _read_by_results(kernel: Value, along: int, one: Dimension) -> Value:
     """The weights that each result reads, zeros where it reads padding alone."""
     if not one.is_reversed:
         kernel = ops.rev(kernel, [along])
@@ -105,7 +106,8 @@ def _read_by_results(kernel: Value, along: int, one: _Dimension) -> Value:
     return ops.pad(kernel, 0, edges) if any(edges[along]) else kernel
 
 
-def _dimensions(op: Any, numbers: Any) -> list[_Dimension]:
+def dimensions(op: Any, numbers: Any) -> list[Dimension]:
+    """What a convolution is along each spatial dimension."""
     image, kernel, result = (Value(one).dims for one in (*op.operands, op.results[0]))
     count = len(numbers.input_spatial_dimensions)
     edges = (
@@ -119,11 +121,12 @@ def _dimensions(op: Any, numbers: Any) -> list[_Dimension]:
     ]
     back = list(op.attributes["window_reversal"]) if "window_reversal" in op.attributes else [False] * count
     return [
-        _Dimension(
+        Dimension(
             image[numbers.input_spatial_dimensions[d]],
             kernel[numbers.kernel_spatial_dimensions[d]],
             result[numbers.output_spatial_dimensions[d]],
             int(edges[d][0]),
+            int(edges[d][1]),
             bool(back[d]),
             (steps[0][d], steps[1][d], steps[2][d]),
             bool(edges[d].any()),
