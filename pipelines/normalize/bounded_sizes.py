@@ -93,9 +93,13 @@ def _symbol(value: SSAValue, dimension: int, known: Known) -> Symbol | None:
         op = defining_op(symbol[1], _SET)
         if op is None:
             return None
-        if integer(op, "dimension") == symbol[2]:
-            return element(op.operands[1], 0, known)
         value, dimension = op.operands[0], symbol[2]
+        if integer(op, "dimension") == dimension:
+            found = element(op.operands[1], 0, known)
+            if not isinstance(found, tuple) or found[0] != "size":
+                return found
+            # It was set to the size of another array.
+            _, value, dimension = found
 
 
 def _common_size(left: Value, right: Value, dimension: int) -> Value:
