@@ -30,7 +30,7 @@ _HEAD = """\
 # Families of models
 
 `python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, onnxruntime,
-transformers, timm, torchvision, diffusers and torch_geometric. Weights are random and sizes small (hidden sizes of 64,
+transformers and the libraries that are named in brackets. Weights are random and sizes small (hidden sizes of 64,
 two layers; 100 trees and 1,000 rows), but timm's models have their own, and one image of their own. *Error* is the
 largest difference from the engine's result, relative to its largest number. *Compile* includes the export. Engines are
 onnxruntime for ONNX, and eager PyTorch and `torch.compile` (Inductor) for PyTorch, both with one thread and with one a
@@ -148,10 +148,8 @@ def families() -> Iterator[Family]:
                 "torch.export",
                 lambda arguments=arguments: _of_transformers(*arguments),
             )
-    for number, (name, (library, make)) in enumerate(LIBRARY_MODELS.items()):
-        for dtype in ("float32", "bfloat16")[: 1 + number % 2]:
-            title = f"{name} ({library})" if dtype == "float32" else f"{name} ({library}), bf16"
-            yield Family(title, "torch.export", lambda make=make, dtype=dtype: _of_module(make, dtype))
+    for name, (library, make) in LIBRARY_MODELS.items():
+        yield Family(f"{name} ({library})", "torch.export", lambda make=make: _of_module(make))
 
 
 # Classic machine learning -------------------------------------------------------------------------------------------
@@ -293,16 +291,12 @@ _MODULES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
 }
 
 
-def _of_module(make: Callable[[], tuple[Any, dict[str, Any]]], dtype: str = "float32") -> Pair:
+def _of_module(make: Callable[[], tuple[Any, dict[str, Any]]]) -> Pair:
     import torch
 
     torch.manual_seed(0)
     model, given = make()
-    kind = getattr(torch, dtype)
-    for name, value in given.items():
-        if isinstance(value, torch.Tensor) and value.is_floating_point():
-            given[name] = value.to(kind)
-    return _by_pytorch(model.eval().to(kind), given)
+    return _by_pytorch(model.eval(), given)
 
 
 # Transformers -------------------------------------------------------------------------------------------------------

@@ -170,7 +170,9 @@ def ordered(m: Maker) -> Any:
 @step(1, exact=True)
 def best(m: Maker) -> Any:
     x = m.pick("real", least=1)
-    return ops.top_k(x, m.random.randint(1, x.dims[-1]) if x.dims[-1] else 0, m.chance(0.7))
+    # Among the smallest of f8e5m2 XLA's client has NaN first, in this type alone.
+    count, largest = m.random.randint(1, x.dims[-1]) if x.dims[-1] else 0, m.chance(0.7)
+    return ops.top_k(x, count, largest or x.element_type.name == "f8e5m2")
 
 
 def _places(m: Maker, x: Value) -> tuple[list[int], list[int], int]:

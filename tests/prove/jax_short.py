@@ -40,7 +40,9 @@ class _Lines:
         slack = self.of(0, 0, 1, 3)
         low = self.of(0, 0, -size - slack)
         numbers = [self.random.randint(low, size - 1 + slack) if size else 0 for _ in range(count)]
-        return jnp.asarray(np.asarray(numbers, self.of("int32", "int32", "int8")))
+        type_ = np.dtype(self.of("int32", "int32", "int8"))
+        fits = all(abs(number) < 128 for number in numbers)
+        return jnp.asarray(np.asarray(numbers, type_ if fits else np.int32))
 
     def slice(self, size: int) -> slice:
         ends = [self.of(None, None, self.random.randint(-size - 1, size + 1)) for _ in range(2)]
