@@ -26,7 +26,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.abi import buffer_layout, crosses, major_to_minor, physical_element, physical_shape
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.emission import emit
-from hloforge.dialect.errors import PassError
+from hloforge.dialect.errors import PassError, UnsupportedError
 from hloforge.dialect.marks import PHYSICAL_ABI
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
@@ -68,6 +68,8 @@ class LegalizeEntryAbi(Pass):
             results = list(signature.flat_results)
             _check(entry, "parameters", parameters, len(block.arguments))
             _check(entry, "results", results, len(end.operands))
+            _check_buffers(entry, parameters)
+            _check_buffers(end, results)
             with ir.InsertionPoint.at_block_begin(block), entry.location:
                 _import_arguments(block, parameters)
             with ir.InsertionPoint(end), end.location:
@@ -89,6 +91,15 @@ def _check(entry: ir.Operation, what: str, shapes: list[Shape], count: int) -> N
         return
     message = f"the signature names {len(shapes)} {what}, @main has {count}"
     raise PassError(message, location=location_of(entry), hint="remove the hloforge.* attributes of the module")
+
+
+def _check_buffers(at: ir.Operation, shapes: list[Shape]) -> None:
+    for shape in filter(crosses, shapes):
+        try:
+            physical_shape(shape)
+        except UnsupportedError as error:
+            error.location = error.location or location_of(at)
+            raise
 
 
 def _import_arguments(block: ir.Block, shapes: list[Shape]) -> None:

@@ -80,8 +80,9 @@ def test_tiles_of_dynamic_arrays_are_refused() -> None:
         "f32[?]",
         "(%a: tensor<?xf32>, %b: tensor<f32>) -> tensor<?xf32>",
     )
-    with pytest.raises(UnsupportedError, match="has no known size"):
+    with pytest.raises(UnsupportedError, match="has no known size") as raised:
         lowered(text)
+    assert raised.value.location is not None
 
 
 def test_sub_byte_integers_cross_as_bytes() -> None:
