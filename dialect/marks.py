@@ -193,7 +193,9 @@ RESERVED_SYMBOLS = (PREFIX, HOST_IMPORT)
 # Dialects of which programs consist. What a pass or the audit makes of their operations is decided by tables.
 # Dialects below StableHLO, which IREE takes as they are: it checks no index of ``tensor.extract`` and no divisor of
 # ``arith.divsi``. Our passes write their operations, and no file may.
-BELOW = frozenset({"arith", "cf", "flow", "iree_tensor_ext", "linalg", "math", "scf", "tensor", "util", "vector"})
+BELOW = frozenset(
+    {"arith", "cf", "complex", "flow", "iree_tensor_ext", "linalg", "math", "scf", "tensor", "util", "vector"}
+)
 # Prefixes of attributes that XLA, JAX and Shardy write beside StableHLO's own; ``strip-attributes`` takes them away.
 FOREIGN_PREFIXES = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
 # Layouts inside the program, likewise; they mean nothing after drop-copies and lower-bitcast.

@@ -113,3 +113,22 @@ def test_sizes_that_the_export_does_not_take() -> None:
         session(np.ones((3, 4), np.float32), w)
     with pytest.raises(ArgumentError, match=r"argument 'arg0': expected f32\[\?,4\]"):
         session(np.ones((6, 3), np.float32), w)
+
+
+@pytest.mark.parametrize("labels", ["ni,i->n", "ni,nj->nij", "ni,ij->nj", "ni,ni->", "nij,ni->nj"])
+def test_products_of_complex_numbers_of_any_size(labels: str) -> None:
+    """Those that are no product of two matrices were refused: ``sizes`` 1400190."""
+    rng = np.random.default_rng(0)
+    (n,) = export.symbolic_shape("n")
+    extents = {"i": 5, "j": 4}
+    factors = labels.partition("->")[0].split(",")
+
+    def function(*arrays: jax.Array) -> jax.Array:
+        return jnp.einsum(labels, *arrays)
+
+    shapes = [jax.ShapeDtypeStruct([n if x == "n" else extents[x] for x in one], np.complex64) for one in factors]
+    session = hloforge.compile(export.export(jax.jit(function), platforms=["cpu"])(*shapes).serialize()).load()
+    for size in (1, 3):
+        sizes = [[size if x == "n" else extents[x] for x in one] for one in factors]
+        given = [(rng.normal(size=one) + 1j * rng.normal(size=one)).astype(np.complex64) for one in sizes]
+        np.testing.assert_allclose(session(*given), np.einsum(labels, *given), rtol=1e-4, atol=1e-5)
