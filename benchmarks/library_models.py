@@ -1,4 +1,4 @@
-"""Models of PyTorch's libraries, with random weights: timm, torchvision, diffusers and torch_geometric."""
+"""Models of PyTorch's libraries, with random weights, by the names of their rows in docs/models.md."""
 
 from __future__ import annotations
 

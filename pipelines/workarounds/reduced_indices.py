@@ -21,85 +21,76 @@ therefore a vector in memory. Source: XLA "Iota", "Reduce".
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import defining_op, integer, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import VULKAN, Pass, register
-from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 
+_IOTA = "stablehlo.iota"
 _REDUCTIONS = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
 # What IREE may compute in the dispatch of a reduction.
 _FUSED = ELEMENTWISE | {
+    _IOTA,
     *("stablehlo.broadcast_in_dim", "stablehlo.pad", "stablehlo.reshape", "stablehlo.reverse", "stablehlo.slice"),
     "stablehlo.transpose",
 }
-# What reads it from memory, or has it as a carry or a key: no dispatch computes with it.
+# What reads an index from memory, or has it as a carry: no dispatch computes with it.
 _STORED = frozenset({"stablehlo.optimization_barrier", "func.return", "stablehlo.return", "stablehlo.while"})
-
-
-@pattern("stablehlo.iota")
-def index_in_memory(op: ir.Operation) -> Replacement:
-    """iota -> broadcast_in_dim (optimization_barrier (iota of a vector)), where something computes with it."""
-    result = Value(op.results[0])
-    uses = [use for use in result.ir.uses if use.owner.operation.name not in _STORED]
-    if not uses or not is_static(op) or not _is_beside_a_reduction(op):
-        return NoMatch("no reduction is computed with it, or it has a dynamic size")
-    along = integer(op, "iota_dimension")
-    vector = ops.optimization_barrier(ops.iota(result.element_type, [result.dims[along]], 0))
-    stored = ops.broadcast_in_dim(vector, result.dims, [along]).ir
-    for use in uses:
-        use.owner.operands[use.operand_number] = stored
-    return REWRITTEN
-
-
-def _is_beside_a_reduction(index: ir.Operation) -> bool:
-    """Whether a reduction reads what is computed of an index, or something is computed of both."""
-    waiting: list[Any] = [index]
-    seen: set[Any] = set()
-    while waiting:
-        for use in waiting.pop().results[0].uses:
-            reader = use.owner.operation
-            if reader.name in _REDUCTIONS:
-                return True
-            if reader.name not in _FUSED or reader in seen:
-                continue
-            seen.add(reader)
-            if any(_is_made_of_a_reduction(operand) for operand in reader.operands):
-                return True
-            waiting.append(reader)
-    return False
-
-
-def _is_made_of_a_reduction(value: Any) -> bool:
-    waiting: list[Any] = [value]
-    seen: set[Any] = set()
-    while waiting:
-        op = defining_op(waiting.pop())
-        if op is None or op in seen:
-            continue
-        seen.add(op)
-        if op.name in _REDUCTIONS:
-            return True
-        if op.name in _FUSED:
-            waiting += op.operands
-    return False
 
 
 @register
 @dataclass(frozen=True)
 class LegalizeReducedIndices(Pass):
-    """Keep the indices that programs with reductions compute with in memory, a vector for each dimension."""
+    """Keep the indices that reductions, or readers of their results, are computed of in memory, as vectors."""
 
     name: ClassVar[str] = "legalize-reduced-indices"
     targets: ClassVar[frozenset[str]] = VULKAN
-    needs: ClassVar[frozenset[str]] = frozenset({"stablehlo.iota"})
+    needs: ClassVar[frozenset[str]] = frozenset({_IOTA})
 
     def run(self, module: ir.Module) -> None:
-        if operations(module, _REDUCTIONS):
-            apply_patterns(module, index_in_memory)
+        reductions = operations(module, _REDUCTIONS)
+        readers = _reached(reductions, _readers)
+        beside = _reached([*reductions, *readers], _makers)
+        with in_context(module):
+            for op in operations(module, {_IOTA}):
+                if op in beside and is_static(op):
+                    _store(op)
+
+
+def _reached(starts: Iterable[ir.Operation], of: Callable[[ir.Operation], Iterable[Any]]) -> set[Any]:
+    """What is fused with some operations on one side of them, step by step."""
+    found: set[Any] = set()
+    waiting = list(starts)
+    while waiting:
+        for op in of(waiting.pop()):
+            if op.name in _FUSED and op not in found:
+                found.add(op)
+                waiting.append(op)
+    return found
+
+
+def _readers(op: ir.Operation) -> Iterator[Any]:
+    return (use.owner.operation for result in op.results for use in result.uses)
+
+
+def _makers(op: ir.Operation) -> Iterator[Any]:
+    return (maker for operand in op.operands if (maker := defining_op(operand)) is not None)
+
+
+def _store(op: ir.Operation) -> None:
+    """iota -> broadcast_in_dim (optimization_barrier (iota of a vector)), where something computes with it."""
+    result = Value(op.results[0])
+    uses = [use for use in result.ir.uses if use.owner.operation.name not in _STORED]
+    with ir.InsertionPoint.after(op), op.location:
+        along = integer(op, "iota_dimension")
+        vector = ops.optimization_barrier(ops.iota(result.element_type, [result.dims[along]], 0))
+        stored = ops.broadcast_in_dim(vector, result.dims, [along]).ir
+    for use in uses:
+        use.owner.operands[use.operand_number] = stored

@@ -75,13 +75,16 @@ def _resize(n: Node) -> None:
         antialias=n.of(0, 1) if mode != "nearest" else 0,
     )  # fmt: skip
     lead = len(shape) - 2
-    # A place that is exactly a whole number is less than that in ONNX Runtime's float32, unless scales are powers of 2.
+    # A place that is exactly a whole number is less than that in ONNX Runtime's float32, unless scales are powers of 2;
+    # one that is nearly a half (3 + 1.5 / 0.6) is one.
     jumps = attributes.get("nearest_mode") in ("floor", "ceil")
     if jumps:
         attributes["coordinate_transformation_mode"] = n.of("half_pixel", "asymmetric")
     # With corners and scales ONNX Runtime rounds the size that the specification does not.
     if attributes.get("coordinate_transformation_mode") != "align_corners" and (jumps or n.of(0, 1)):
-        options = (0.5, 2.0, 1.0) if jumps else (0.5, 2.0, 1.5, 0.6, 3.0, 1.0)
+        symmetric = attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric"
+        is_exact = jumps or (symmetric and mode == "nearest")
+        options = (0.5, 2.0, 1.0) if is_exact else (0.5, 2.0, 1.5, 0.6, 3.0, 1.0)
         scales = [1.0] * lead + [n.of(*options) for _ in range(2)]
         n.add("Resize", [n.x(shape), "", n.c(scales, np.float32)], mode=mode, **attributes)
     else:

@@ -67,9 +67,11 @@ def _read(one: Dimension) -> tuple[int, int]:
     stride, step, spread = one.steps
     places = np.arange(one.result) * stride - one.low
     reach = (one.image - 1) * spread
-    found = [
-        position
-        for position in range(one.window)
-        if np.any(((at := places + position * step) >= 0) & (at <= reach) & (at % spread == 0))
-    ]
-    return (found[0], found[-1]) if found else (0, one.window - 1)
+
+    def meets(position: int) -> bool:
+        at = places + position * step
+        return bool(np.any((at >= 0) & (at <= reach) & (at % spread == 0)))
+
+    every = range(one.window)
+    first = next(filter(meets, every), None)
+    return (0, one.window - 1) if first is None else (first, next(filter(meets, reversed(every))))
