@@ -24,8 +24,11 @@ _EQUAL = (jnp.abs, jnp.negative, jax.nn.relu, jax.nn.softplus, jax.nn.gelu, jax.
           special.i1e, lambda x: special.entr(1 + jnp.abs(x)), lambda x: special.betaln(1 + jnp.abs(x), 2.5),
           lambda x: special.erfinv(x / 200), lambda x: special.logsumexp(jnp.stack([x, -x]), 0))  # fmt: skip
 _KINKED = (jnp.abs, jax.nn.relu, jax.nn.relu6, jax.nn.leaky_relu, jax.nn.hard_tanh, jnp.nan_to_num)
-_JUMPS = (jnp.floor, jnp.ceil, jnp.round, jnp.sign, jnp.trunc, jnp.rint, lambda x: jnp.modf(x)[0], jnp.spacing,
-          lambda x: jnp.frexp(x)[0], lambda x: jnp.nextafter(x, x + 1), lambda x: x - jnp.floor(x))  # fmt: skip
+_JUMPS = (jnp.floor, jnp.ceil, jnp.round, jnp.sign, jnp.trunc, jnp.rint, lambda x: jnp.modf(x)[0],
+          lambda x: jnp.frexp(x)[0], lambda x: x - jnp.floor(x),
+          # Of 0 they make subnormal numbers, which XLA takes for 0.
+          lambda x: jnp.spacing(1 + jnp.abs(x)),
+          lambda x: jnp.nextafter(1 + jnp.abs(x), jnp.zeros_like(x)))  # fmt: skip
 _RAW = (jnp.log, jnp.sqrt, jnp.exp2, jnp.arccos, jnp.arcsin, jnp.arctanh, jnp.log2, jnp.log10, jnp.cbrt, jnp.tan,
         jnp.arccosh, lax.rsqrt, jnp.reciprocal, jnp.expm1, jnp.cosh, jnp.sinh, jnp.square, lax.lgamma, lax.erfc,
         lambda x: x**3, lambda x: x**0.5, lambda x: x**-2, lambda x: jnp.power(jnp.abs(x), 1.5))  # fmt: skip
