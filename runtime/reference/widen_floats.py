@@ -15,9 +15,6 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.delta_debugging.edits import erase_unused
 from hloforge.runtime.reference.precision import operations_behind
 
-# What these do depends on the width of their element type.
-_WIDTH_BOUND = frozenset({"stablehlo.bitcast_convert", "stablehlo.custom_call"})
-
 
 def wide(row: ElementType) -> ElementType:
     """f64 for a float, c128 for a complex type, and any other type as it is."""
@@ -46,9 +43,20 @@ def leave_out_narrow_results(module: ir.Module) -> None:
 
 
 def _depends_on_width(op: AnyOp) -> bool:
-    if op.name in _WIDTH_BOUND and not (op.name == "stablehlo.bitcast_convert" and _is_of_integers(op)):
-        return True
-    return any(is_quantized(value.type) for value in (*op.operands, *op.results))
+    return _is_bound(op) or any(is_quantized(value.type) for value in (*op.operands, *op.results))
+
+
+def _is_bound(op: AnyOp) -> bool:
+    """Whether an operation means something else at another width: calls that take or give narrow floats, and bits of
+    floats. Integers that are bits of a float have no rounding: the float is widened after it is made."""
+    if op.name == "stablehlo.custom_call":
+        with in_context(op):
+            return any(_wide_type(value.type) != value.type for value in (*op.operands, *op.results))
+    return op.name == "stablehlo.bitcast_convert" and not _row(op.operands[0]).is_integer
+
+
+def _row(value: Any) -> ElementType:
+    return element_type(value.type.element_type)
 
 
 def widen_floats(module: ir.Module) -> None:
@@ -61,7 +69,7 @@ def widen_floats(module: ir.Module) -> None:
     """
     ops = operations(module)
     for op in ops:
-        if op.name in _WIDTH_BOUND and not (op.name == "stablehlo.bitcast_convert" and _is_of_integers(op)):
+        if _is_bound(op):
             raise ReferenceEngineError(
                 f"{op.name} cannot be widened to f64: it depends on the width of its type", location=location_of(op)
             )
@@ -75,8 +83,8 @@ def widen_floats(module: ir.Module) -> None:
             # An algorithm names the element types that it computes in.
             if "algorithm" in op.attributes:
                 del op.attributes["algorithm"]
-            if op.name == "stablehlo.constant":
-                _widen_constant(op)
+            if op.name in ("stablehlo.constant", "stablehlo.bitcast_convert"):
+                _convert_after(op)
                 continue
             for result in op.results:
                 result.set_type(_wide_type(result.type))
@@ -93,12 +101,6 @@ def widen_floats(module: ir.Module) -> None:
         module.operation.verify()
 
 
-def _is_of_integers(op: AnyOp) -> bool:
-    """Whether an operation takes bits of integers for other integers: these types stay as they are."""
-    types = [element_type(value.type.element_type) for value in (*op.operands, *op.results)]
-    return all(row.is_integer for row in types)
-
-
 def _wide_type(type_: Any) -> Any:
     if isinstance(type_, ir.RankedTensorType):
         try:
@@ -111,8 +113,8 @@ def _wide_type(type_: Any) -> Any:
     return type_
 
 
-def _widen_constant(op: AnyOp) -> None:
-    """Convert after the constant, exactly, so that its values need not be read."""
+def _convert_after(op: AnyOp) -> None:
+    """Widen what an operation makes after it, exactly: values of a constant need not be read, bits of a float stay."""
     value = op.results[0]
     type_ = _wide_type(value.type)
     if type_ == value.type:
