@@ -27,6 +27,7 @@ from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, held, index_of, is_update
+from hloforge.pipelines.codegen.turns import TurningAddresses, Wheel, turns_of, wheels_of
 from hloforge.pipelines.framework.machine import Machine
 
 # Arrays of at most so many bytes are on the stack, of which a kernel takes a part only.
@@ -51,6 +52,7 @@ class Generator:
         host_calls: the records of functions of the host that it calls, with their numbers.
         packed: the strips of products in loops (``Op.packed``).
         repeated: the ``likeness`` of operations in loops and branches that are functions.
+        turning: slots of carries that change places in the code that is being written (``turns.py``).
     """
 
     def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset(), architecture: str = X86_64) -> None:
@@ -66,6 +68,7 @@ class Generator:
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
         self.packed: dict[Op, Slot] = {}
         self.repeated: frozenset[str] = frozenset()
+        self.turning: frozenset[Slot] = frozenset()
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
@@ -224,6 +227,7 @@ class BlockWriter:
         self.planner = Planner(block, generator.in_memory)
         steps = self.planner.steps()
         self.steps = with_fused_rows(steps, block, self.planner.in_memory, generator.machine)
+        self._maker = {array: number for number, step in enumerate(self.steps) for array in step.makes}
         self._last = self._last_reads()
         self._wanted = self._wanted_slots()
         # Arrays that are still read, by their slots, and by the steps that read them last.
@@ -235,6 +239,19 @@ class BlockWriter:
     def is_wanted(self, number: int) -> bool:
         """Whether the step that makes a result may write it to its target at once."""
         return self._wanted.get(self._block.results[number]) is self._targets[number]
+
+    def place(self, targets: Sequence[tuple[Slot | None, Array | None]]) -> None:
+        """Give all results targets, with the arguments whose memory these are; None for a target of its own."""
+        self._targets, self._carries = [target for target, _ in targets], [carry for _, carry in targets]
+        self._wanted = self._wanted_slots()
+
+    def may_replace(self, array: Array, carry: Array) -> bool:
+        """Whether what a step makes may be written where an argument is."""
+        return (number := self._maker.get(array)) is not None and self._may_overwrite(array, carry, number)
+
+    def is_made(self, array: Array) -> bool:
+        """Whether a step makes an array."""
+        return array in self._maker
 
     def retarget(self, number: int, target: Slot) -> None:
         """Give a result another target, which is no carry's."""
@@ -255,7 +272,7 @@ class BlockWriter:
     def _wanted_slots(self) -> dict[Array, Slot]:
         """Targets that a step may write at once."""
         wanted: dict[Array, Slot] = {}
-        maker = {array: number for number, step in enumerate(self.steps) for array in step.makes}
+        maker = self._maker
         for place, (array, target) in enumerate(zip(self._block.results, self._targets, strict=True)):
             if target is None or array in wanted or array not in maker:
                 continue
@@ -339,6 +356,22 @@ class BlockWriter:
             outline(function, cuts, ENTRY)
 
     def write_step(self, number: int, step: Step, share: Share | None) -> None:
+        function = self._generator.writer.function
+        begin = Cut(len(function.lines), function.block)
+        self._write_step(number, step, share)
+        if self._is_turning(step):
+            # As a function, whose arguments are apart: which address is whose changes in each turn.
+            outline(function, [begin], ENTRY)
+        self._release(number)
+
+    def _is_turning(self, step: Step) -> bool:
+        """Whether a step reads or makes arrays that change places."""
+        if not self._generator.turning or (isinstance(step, Single) and step.operation.inner):
+            return False
+        slots = self._generator.slots
+        return any(slots.get(array) in self._generator.turning for array in (*self.reads(step), *step.makes))
+
+    def _write_step(self, number: int, step: Step, share: Share | None) -> None:
         if isinstance(step, Nest):
             self._write_nest(step, share)
         elif isinstance(step, FusedRows):
@@ -359,7 +392,6 @@ class BlockWriter:
             is_long = len(function.lines) - begin.place >= WORTH
             if is_long and not self._is_outer and likeness(step.operation) in self._generator.repeated:
                 outline(function, [begin], ENTRY)
-        self._release(number)
 
     def _release(self, number: int) -> None:
         """Give back what was read for the last time."""
@@ -476,43 +508,123 @@ class BlockWriter:
 
     # Control
 
-    def _carried(self, number: int, op: Op, operand: Array, result: Array) -> Slot:
-        """The memory of a loop's carry: that of its first value if nobody reads it afterwards."""
+    def _reusable(self, number: int, op: Op, operand: Array, result: Array) -> Slot | None:
+        """The memory of a carry's first value, if nobody reads it afterwards."""
         slot = self._generator.slots.get(operand)
         is_own = operand.op is not None and operand.op.block is self._block
         is_dead = self._last.get(operand, -1) <= number and slot is not None and slot.is_writable
-        if result in self._wanted or not (is_own and is_dead) or self._replaced(op, result) is not operand:
-            return self._slot(result)
-        assert slot is not None
+        return slot if is_own and is_dead and self._replaced(op, result) is operand else None
+
+    def _keep(self, operand: Array, result: Array, slot: Slot) -> None:
+        """Let a loop's result be in a slot, which its first value may be in."""
         self._last[result] = max(self._last.get(result, -1), self._last.get(operand, -1))
         self._put(result, slot)
+
+    def _carried(self, number: int, op: Op, operand: Array, result: Array) -> Slot:
+        """The memory of a loop's carry, which has its first value."""
+        slot = self._reusable(number, op, operand, result)
+        if result in self._wanted or slot is None:
+            slot = self._slot(result)
+        else:
+            self._keep(operand, result, slot)
+        self.copy(operand, slot)
         return slot
+
+    def _turned(self, number: int, op: Op, wheel: Wheel, turns: int) -> list[Slot] | None:
+        """The memory of a wheel's arrays, so that carries are in that of their results after so many turns.
+
+        None if that takes copies in an order.
+        """
+        generator, last = self._generator, wheel.after(turns)
+        slots: dict[int, Slot] = {}
+        pairs = [(op.operands[carry], op.results[carry]) for carry in wheel.carries]
+        for here, (_, result) in enumerate(pairs):
+            if result in self._wanted:
+                slots[last[here]] = self._wanted[result]
+        for here, (operand, result) in enumerate(pairs):
+            own = self._reusable(number, op, operand, result)
+            if own is not None and here not in slots and own not in slots.values():
+                slots[here] = own
+        filled = {slots.get(here): operand for here, (operand, _) in enumerate(pairs)}
+        for operand in op.operands:
+            sources = [generator.slots.get(read) for read in _tree(operand, generator.in_memory)]
+            if any(source is not None and filled.get(source, operand) is not operand for source in sources):
+                return None
+        for place in range(len(wheel.following)):
+            if place not in slots:
+                element, size = pairs[0][0].element, pairs[0][0].elements
+                if place in last[: len(pairs)]:
+                    slots[place] = generator.take(element, size, is_local=not self._is_outer)
+                else:
+                    slots[place] = generator.room(element, elements.size(element) * size)
+        for here, (operand, result) in enumerate(pairs):
+            self._keep(operand, result, slots[last[here]])
+            self.copy(operand, slots[here])
+        return [slots[place] for place in range(len(slots))]
+
+    def _places(self, number: int, op: Op, wheel: Wheel) -> tuple[list[Slot], bool]:
+        """The memory of a wheel's arrays, and whether carries are where results are after the loop."""
+        turns = turns_of(op)
+        found = None if turns is None else self._turned(number, op, wheel, turns)
+        if found is not None:
+            return found, True
+        slots = [self._carried(number, op, op.operands[carry], op.results[carry]) for carry in wheel.carries]
+        more = len(wheel.following) - len(slots)
+        return slots + [self._generator.room(slots[0].element, slots[0].size) for _ in range(more)], False
 
     def _write_while(self, number: int, op: Op) -> None:
         generator = self._generator
+        kernel, function = generator.writer, generator.writer.function
         condition, body = op.inner
-        carries: list[Slot] = []
-        for operand, result in zip(op.operands, op.results, strict=True):
-            slot = self._carried(number, op, operand, result)
-            carries.append(slot)
-            self.copy(operand, slot)
+        pack_before(generator, op)
+        # Where carries are is decided when it is known which of them change places.
+        undecided = [Slot(Where.TRANSIENT, 0, array.element) for array in body.arguments]
+        generator.slots.update(zip(body.arguments, undecided, strict=True))
+        writer = BlockWriter(generator, body, undecided, carries=body.arguments)
+        wheels = wheels_of(body, writer)
+        placed = [self._places(number, op, wheel) for wheel in wheels]
+        where = {
+            carry: slot for wheel, (slots, _) in zip(wheels, placed, strict=True) for carry, slot in wheel.at(slots)
+        }
+        carries = [
+            where[n] if n in where else self._carried(number, op, operand, result)
+            for n, (operand, result) in enumerate(zip(op.operands, op.results, strict=True))
+        ]
         for block in (condition, body):
             generator.slots.update(zip(block.arguments, carries, strict=True))
-        pack_before(generator, op)
-        function = generator.writer.function
+        targets: list[tuple[Slot | None, Array | None]] = list(zip(carries, body.arguments, strict=True))
+        for wheel, (slots, _) in zip(wheels, placed, strict=True):
+            for carry, target, replaced in wheel.targets(slots):
+                targets[carry] = target, None if replaced is None else body.arguments[replaced]
+        writer.place(targets)
+        turning = [
+            TurningAddresses(kernel, wheel, slots, is_home=is_home)
+            for wheel, (slots, is_home) in zip(wheels, placed, strict=True)
+        ]
         head, inside, after = function.label(), function.label(), function.label()
+        before = function.block
         function.do(f"br label %{head}")
         function.begin(head)
+        place = len(function.lines)
+        outer = generator.turning
+        generator.turning = outer.union(*(slots for slots, _ in placed))
+        for one in turning:
+            one.enter()
         BlockWriter(generator, condition, [None]).write()
         (flag,) = condition.results
         holds = Emitter(function, generator.memory).element(flag, ())
         assert isinstance(holds, Value)
         function.do(f"br i1 {holds.text}, label %{inside}, label %{after}")
         function.begin(inside)
-        BlockWriter(generator, body, carries, carries=body.arguments).write()
+        writer.write()
+        back = function.block
         # Without metadata of its own it would be given that of a loop before it which LLVM has written out.
         function.do(f"br label %{head}, !llvm.loop {function.metadata(_LOOP)}")
+        function.lines[place:place] = [line for one in turning for line in one.phis(before, back)]
         function.begin(after)
+        generator.turning = outer
+        for one in turning:
+            one.leave(generator.scratch_memory)
         # What it carries goes through memory, from where all of LLVM's passes take it.
         function.has_scalar_loops = True
 

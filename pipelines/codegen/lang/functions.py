@@ -66,6 +66,11 @@ class Function:
         self._count += 1
         return f"%v{self._count}"
 
+    def carried_address(self) -> str:
+        """A name for the address of an array that a loop carries (``turns.py``)."""
+        self._count += 1
+        return f"%turn{self._count}"
+
     def emit(self, text: str, kind: str) -> Value:
         """An instruction with a result of a type."""
         name = self.name()

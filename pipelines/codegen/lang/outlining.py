@@ -28,7 +28,8 @@ _LOOP = re.compile(r"!KERNEL_LOOP_(\d+)!")
 _SCOPE = re.compile(r", !KERNEL_SCOPE_\d+!")
 # Results of functions of the host, of which a failure ends the kernel.
 _FAILS = "  ret i32 1"
-_ARRAY = re.compile(r"%binding\d+$")
+# Addresses of arrays, no two of which are of one array at the same time.
+_ARRAY = re.compile(r"%(binding|turn)\d+$")
 
 
 @dataclass(frozen=True)
