@@ -47,6 +47,30 @@ def test_products_of_flags_that_meet_at_an_element() -> None:
     assert [_told(outcome) for outcome in outcomes] == ["passes"] * 3
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("special.zeta", torch.int64),
+        ("logcumsumexp", torch.complex128),
+        ("_upsample_bilinear2d_aa", torch.uint8),
+        ("histc", torch.bfloat16),
+        ("uniform", torch.complex64),
+        ("scatter", torch.bool),
+    ],
+)
+def test_samples_of_other_types(name: str, dtype: torch.dtype) -> None:
+    """Poles at whole numbers, branches of the logarithm, weights of bytes, edges of bins, and sums of flags."""
+    outcomes = {case.name: _told(judge(case)) for case in cases_of(name, 4, [dtype])}
+    assert set(outcomes.values()) == {"passes"}, outcomes
+
+
+@pytest.mark.parametrize("name", ["complex", "view_as_complex"])
+def test_complex_numbers_of_half_precision_are_refused(name: str) -> None:
+    (case,) = cases_of(name, 1, [torch.float16])
+    outcome = judge(case)
+    assert (outcome.stage, outcome.message) == ("import", "tensors of torch.complex32 are not imported")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(GROUP))
 def test_operators(part: int) -> None:

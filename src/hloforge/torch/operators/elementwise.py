@@ -28,6 +28,13 @@ def digamma(x: Any) -> Any:
     return jnp.where(x == 0, jnp.copysign(jnp.asarray(np.inf, x.dtype), -x), special.digamma(x))
 
 
+def zeta(x: Any, q: Any) -> Any:
+    """Hurwitz' zeta function, with PyTorch's infinities at whole numbers below 1, where JAX has some NaN."""
+    is_pole = (q <= 0) & (q == jnp.floor(q))
+    found = jnp.where(is_pole, np.inf, special.zeta(x, q))
+    return jnp.where(x == 1, np.inf, jnp.where(x < 1, np.nan, found))
+
+
 _register(
     {
         "abs": jnp.abs,
@@ -92,7 +99,7 @@ _register(
         "erf_inv": special.erfinv,
         "lgamma": special.gammaln,
         "ndtri": special.ndtri,
-        "zeta": special.zeta,
+        "zeta": zeta,
         "igamma": special.gammainc,
         "igammac": special.gammaincc,
     },
@@ -128,7 +135,7 @@ pointwise("aten.special_i0e", kind=_FLOAT, wide=True)(special.i0e)
 pointwise("aten.special_i1", kind=_FLOAT, wide=True)(special.i1)
 pointwise("aten.special_i1e", kind=_FLOAT, wide=True)(special.i1e)
 pointwise("aten.special_ndtri", kind=_FLOAT, wide=True)(special.ndtri)
-pointwise("aten.special_zeta", kind=_FLOAT, wide=True)(special.zeta)
+pointwise("aten.special_zeta", kind=_FLOAT, wide=True)(zeta)
 
 
 @pointwise("aten.special_log_ndtr", kind=_FLOAT, wide=True)
@@ -295,7 +302,8 @@ def sgn(call: Call, x: Any) -> Any:
 
 @lowers("aten.complex")
 def complex_(call: Call, x: Any, y: Any) -> Any:
-    return jax.lax.complex(*jnp.broadcast_arrays(x, y))
+    parts = np.finfo(call.dtype).dtype
+    return jax.lax.complex(*(part.astype(parts) for part in jnp.broadcast_arrays(x, y)))
 
 
 @lowers("aten.polygamma")

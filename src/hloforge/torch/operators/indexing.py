@@ -53,6 +53,10 @@ def _added(x: Any, place: Any, values: Any) -> Any:
     return place.max(values) if x.dtype == np.bool_ else place.add(values)
 
 
+def _multiplied(x: Any, place: Any, values: Any) -> Any:
+    return place.min(values) if x.dtype == np.bool_ else place.multiply(values)
+
+
 @lowers("aten.index_select", "aten.index_select_backward")
 def index_select(call: Call, x: Any, dim: int, positions: Any) -> Any:
     if x.ndim == 0:
@@ -87,8 +91,10 @@ def scatter(call: Call, x: Any, dim: int, positions: Any, source: Any, *, reduce
     place, values = _scattered(x, dim, positions, source)
     if reduce is None:
         result = place.set(values)
+    elif reduce == "add":
+        result = _added(x, place, values)
     else:
-        result = place.add(values) if reduce == "add" else place.multiply(values)
+        result = _multiplied(x, place, values)
     return result.reshape(x.shape)
 
 
@@ -127,7 +133,7 @@ def _reduced(x: Any, where: tuple[Any, ...], values: Any, reduce: str, include_s
     if reduce in ("sum", "add"):
         return _added(x, place, values)
     if reduce == "prod":
-        return place.min(values) if x.dtype == np.bool_ else place.multiply(values)
+        return _multiplied(x, place, values)
     if reduce == "amax":
         return place.max(values)
     if reduce == "amin":
@@ -249,7 +255,8 @@ def histc(call: Call, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> A
     low, high = (jnp.min(x), jnp.max(x)) if low == high else (number(low, x.dtype), number(high, x.dtype))
     low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
     within = (x >= low) & (x <= high)
-    place = jnp.clip(((x - low) / (high - low) * bins).astype(np.int64), 0, bins - 1)
+    # In PyTorch's order, because a rounding decides about numbers at an edge.
+    place = jnp.clip(((x - low) * number(bins, x.dtype) / (high - low)).astype(np.int64), 0, bins - 1)
     return jnp.zeros(bins, x.dtype).at[place].add(within.astype(x.dtype))
 
 

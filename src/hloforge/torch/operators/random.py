@@ -35,6 +35,9 @@ def _sizes(given: Any) -> tuple[Any, ...]:
 @draws
 def uniform(call: Call, x: Any, low: Any = 0, high: Any = 1, **options: Any) -> Any:
     low, high = options.get("low", low), options.get("high", high)
+    if call.dtype.kind == "c":
+        parts = jax.random.uniform(call.key(), (2, *_sizes(x)), np.finfo(call.dtype).dtype)
+        return jax.lax.complex(*(parts * (high - low) + low))
     return jax.random.uniform(call.key(), _sizes(x), _float(call)) * (high - low) + low
 
 

@@ -155,7 +155,22 @@ def _running(x: Any, dim: int, wins: Callable[[Any, Any], Any]) -> tuple[Any, An
 
 @lowers("aten.logcumsumexp")
 def logcumsumexp(call: Call, x: Any, dim: int) -> Any:
-    return jax.lax.associative_scan(jnp.logaddexp, x, axis=dim % x.ndim) if x.ndim else x
+    if not x.ndim or not x.size:
+        return x
+    if x.dtype.kind != "c":
+        return jax.lax.associative_scan(jnp.logaddexp, x, axis=dim % x.ndim)
+
+    # The imaginary part is not brought between -pi and pi, so that the order decides about it.
+    def turn(total: Any, value: Any) -> Any:
+        less = jnp.real(value) < jnp.real(total)
+        greater, smaller = jnp.where(less, total, value), jnp.where(less, value, total)
+        infinite = jnp.isinf(jnp.real(greater)) & (jnp.real(greater) == jnp.real(smaller))
+        summed = jnp.where(infinite, smaller, greater + jnp.log1p(jnp.exp(smaller - greater)))
+        return summed, summed
+
+    rows = jnp.moveaxis(x, dim, 0)
+    _, sums = jax.lax.scan(turn, rows[0], rows[1:])
+    return jnp.moveaxis(jnp.concatenate([rows[:1], sums]), 0, dim)
 
 
 @lowers("aten._softmax", "aten._safe_softmax")

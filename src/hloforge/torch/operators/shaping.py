@@ -94,7 +94,8 @@ def view_as_real(call: Call, x: Any) -> Any:
 
 @lowers("aten.view_as_complex", "aten.view_as_complex_copy")
 def view_as_complex(call: Call, x: Any) -> Any:
-    return jax.lax.complex(x[..., 0], x[..., 1])
+    parts = np.finfo(call.dtype).dtype
+    return jax.lax.complex(x[..., 0].astype(parts), x[..., 1].astype(parts))
 
 
 @lowers("aten.permute", "aten.permute_copy", "prims.transpose")

@@ -89,12 +89,24 @@ def _resampled(
     """The last two axes from the sizes before to those after, or a gradient back."""
     cubic = "bicubic" in str(call.target)
     given = scales[0] if scales and isinstance(scales[0], list | tuple) else scales
-    for axis in (-2, -1):
+    for axis in (-1, -2):
         scale = given[axis] if given and len(given) == 2 else None
         matrix = _antialiased(before[axis], after[axis], corners, scale, cubic)
-        weights = jnp.asarray(matrix if backward else matrix.T, x.dtype)
-        x = jnp.moveaxis(jnp.moveaxis(x, axis, -1) @ weights, -1, axis)
+        columns = jnp.moveaxis(x, axis, -1)
+        if x.dtype == np.uint8:
+            made = _of_bytes(columns, matrix.T)
+        else:
+            made = columns @ jnp.asarray(matrix if backward else matrix.T, x.dtype)
+        x = jnp.moveaxis(made, -1, axis)
     return x
+
+
+def _of_bytes(x: Any, weights: np.ndarray[Any, Any]) -> Any:
+    """Bytes by weights of 16 bits with as many digits as fit, rounded for each axis, as Pillow does."""
+    digits = max(n for n in range(1, 23) if int(0.5 + weights.max() * 2**n) < 2**15)
+    fixed = jnp.asarray(np.trunc(weights * 2**digits + np.where(weights < 0, -0.5, 0.5)), np.int32)
+    total = jnp.matmul(x.astype(np.int32), fixed) + (1 << (digits - 1))
+    return jnp.clip(total >> digits, 0, 255).astype(np.uint8)
 
 
 def _antialiased(size: int, count: int, corners: bool, scale: float | None, cubic: bool) -> np.ndarray[Any, Any]:
