@@ -9,7 +9,8 @@ After::
     util.func private @hloforge.keep_buffers() { %barrier = util.optimization_barrier %zero }
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       util.call @hloforge.keep_buffers()
-      %r = stablehlo.while(%a = %x) cond { ... } do { util.call @hloforge.keep_buffers() ... } ... }
+      util.call @hloforge.keep_buffers()
+      %r = stablehlo.while(%a = %x) cond { ... } do { ... } ... }
 
 IREE 3.13 frees an array after its last use in a function. For the arrays that a loop or a conditional takes and returns
 it finds this use too early, or twice where two results are one array (iree-org/iree#24885, #24841): a call ends with
@@ -18,9 +19,12 @@ others, whatever those do. Arrays then end with their last reference, which cost
 
 IREE joins dispatches before and after a loop whose number of iterations it knows, and then fails to order them and the
 loop between them ("circular dependency"): where ``y`` is a loop's first value and is read beside the loop's result. It
-moves nothing across what calls a function, so each loop and conditional calls one inside. One whose condition is
-computed from arrays has the call before it, because IREE does not end with it inside ("maximum iteration count exceeded
-in fixed point pipeline").
+moves nothing across what calls a function, so a call is before each loop, and inside each conditional.
+
+Inside a loop that waits for its condition, a call splits what a turn does; IREE then lets the parts wait for what the
+loop began with, again and again ("maximum iteration count exceeded in fixed point pipeline"). So loops have calls only
+for loops and conditionals inside them, and where IREE does not end with those either, a second attempt
+(``without_calls_in_loops``) compiles the program without.
 
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy.
@@ -51,8 +55,10 @@ from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.workarounds.loop_carries import opaque_copy
 
 _BARRIER = "stablehlo.optimization_barrier"
+_CALL = "util.call"
 _CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
-_CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while", "scf.for", "scf.if", "scf.while"})
+_LOOPS = frozenset({"stablehlo.while", "scf.for", "scf.while"})
+_CONTROL = _CONDITIONALS | _LOOPS | {"scf.if"}
 
 
 @register
@@ -76,34 +82,50 @@ class KeepLoopBuffers(Pass):
                 _copy_kept(conditional)
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
-            for inside in (block, *_bodies(block)):
-                with ir.InsertionPoint.at_block_begin(inside):
-                    _call()
-            for loop in operations(module, {"stablehlo.while"}):
-                if _reads_arrays(loop.regions[0].blocks[0]):
-                    with ir.InsertionPoint(loop), loop.location:
+            with ir.InsertionPoint.at_block_begin(block):
+                _call()
+            for op in tuple(_controls(block)):
+                if op.name in _LOOPS:
+                    with ir.InsertionPoint(op), op.location:
+                        _call()
+                else:
+                    with ir.InsertionPoint.at_block_begin(op.regions[len(op.regions) - 1].blocks[0]):
                         _call()
 
 
-def _bodies(block: ir.Block) -> Iterator[ir.Block]:
-    """A block of each loop and conditional outside of dispatches that runs where the operation does."""
+def without_calls_in_loops(module: ir.Module) -> bool:
+    """Take the calls inside of loops away again; False where there are none."""
+    calls = [call for call in operations(module, {_CALL}) if _is_of_this_pass(call) and _is_in_loop(call)]
+    for call in calls:
+        call.erase()
+    return bool(calls)
+
+
+def _is_of_this_pass(call: ir.Operation) -> bool:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value == KEEP_BUFFERS
+
+
+def _is_in_loop(op: ir.Operation) -> bool:
+    parent = op.parent
+    while parent is not None:
+        if parent.operation.name in _LOOPS:
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def _controls(block: ir.Block) -> Iterator[ir.Operation]:
+    """Each loop and conditional outside of dispatches."""
     for op in block.operations:
         if op.operation.name in _CONTROL:
-            inner = [inside for region in op.operation.regions for inside in region.blocks]
-            if not (op.operation.name == "stablehlo.while" and _reads_arrays(inner[0])):
-                yield inner[-1]
-            for inside in inner:
-                yield from _bodies(inside)
+            yield op.operation
+            for region in op.operation.regions:
+                for inside in region.blocks:
+                    yield from _controls(inside)
 
 
 def _call() -> None:
-    create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
-
-
-def _reads_arrays(condition: Any) -> bool:
-    """Whether something in a loop's condition is computed from arrays, so that IREE does not know its turns."""
-    operands = [operand for op in condition.operations for operand in op.operation.operands]
-    return any(isinstance(operand.type, ir.RankedTensorType) and operand.type.rank for operand in operands)
+    create(_CALL, [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
 
 
 def _copy_kept(conditional: Any) -> None:

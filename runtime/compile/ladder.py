@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
+from hloforge.pipelines.workarounds.loop_buffers import without_calls_in_loops
 from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
 from hloforge.runtime.artifact.attempts import AS_IS, Attempts
 from hloforge.runtime.artifact.executable import Executable
@@ -28,6 +29,7 @@ from hloforge.runtime.compile.in_place_audit import OverwrittenError
 # Folders of files, which say where the user keeps programs, and where IREE's compiler had its temporary files.
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[^\s/:\"']+/)+")
 _LONGEST_REASON = 200
+_WITHOUT_END = "maximum iteration count exceeded"
 
 
 class InProcessError(CompileError):
@@ -75,6 +77,11 @@ def overwritten(failures: Sequence[Failure]) -> bool:
 def with_too_many_arrays(failures: Sequence[Failure]) -> bool:
     """A dispatch has more arrays than IREE's runtime takes."""
     return bool(failures) and isinstance(failures[-1].error, TooManyArraysError)
+
+
+def without_end(failures: Sequence[Failure]) -> bool:
+    """IREE's compiler went on changing the program, until it gave up."""
+    return bool(failures) and _WITHOUT_END in failures[-1].error.message
 
 
 def overwritten_by_its_reader(failures: Sequence[Failure]) -> bool:
@@ -134,6 +141,7 @@ def _with_few_arrays(module: Any) -> bool:
 
 # What is tried with the same flags after each rung of flags.
 REPAIRS: tuple[Rung, ...] = (
+    Rung("without calls in loops", without_end, change=without_calls_in_loops, workaround="endless-waits"),
     Rung("with all arrays counted", with_too_many_arrays, change=_with_arrays_counted, workaround="many-arguments"),
     Rung("with few arrays", with_too_many_arrays, change=_with_few_arrays, workaround="many-arguments"),
     # IREE places what is written where it belongs, also if the dispatch that computes it reads the array.

@@ -50,6 +50,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("keep-loop-buffers",),
         reproducer="loops_between_dispatches.mlir",
     ),
+    Workaround(
+        "endless-waits",
+        "adds the same waits to what a loop does for ever, where the loop calls a function",
+        passes=("keep-loop-buffers",),
+        reproducer="endless_waits.mlir",
+    ),
     # What one dispatch computes.
     Workaround(
         "crossed-uses",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from hloforge import Value, ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
+from hloforge.importers.reader import read
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import lower
+from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers, without_calls_in_loops
 from hloforge.runtime.compile.by_iree import compile_module
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
@@ -248,3 +252,50 @@ def test_nothing_moves_across_loops_of_known_length(build: Callable[[Value], Val
     np.testing.assert_allclose(got, interpret(program.module, x)[0], rtol=1e-4, atol=1e-6)
     for target in ("vulkan", "cuda:sm_80"):
         assert program.compile(target).vmfb
+
+
+NESTED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %end = stablehlo.constant dense<100.0> : tensor<f32>
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r = stablehlo.while(%a = %x) : tensor<4xf32>
+  cond {
+    %s = stablehlo.reduce(%a init: %none) applies stablehlo.add across dimensions = [0]
+      : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %c = stablehlo.compare LT, %s, %end : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %i:2 = stablehlo.while(%n = %one, %b = %a) : tensor<i32>, tensor<4xf32>
+    cond {
+      %c = stablehlo.compare GT, %n, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %d = stablehlo.add %b, %b : tensor<4xf32>
+      %m = stablehlo.subtract %n, %one : tensor<i32>
+      stablehlo.return %m, %d : tensor<i32>, tensor<4xf32>
+    }
+    stablehlo.return %i#1 : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}"""
+
+
+def calls_in(block: ir.Block) -> list[str]:
+    """The name of what is behind each call in a block, calls in its loops left out."""
+    names = [op.operation.name for op in block.operations]
+    return [behind for name, behind in pairwise(names) if name == "util.call"]
+
+
+def test_a_call_is_before_each_loop_and_those_in_loops_can_go() -> None:
+    module = read(NESTED).module
+    PassManager((KeepLoopBuffers(),)).run(module)
+    inner, outer = operations(module, {"stablehlo.while"})
+    body = outer.regions[1].blocks[0]
+    assert calls_in(outer.block)[-1] == "stablehlo.while"
+    assert calls_in(body) == ["stablehlo.while"]
+    assert not calls_in(inner.regions[1].blocks[0])
+    assert without_calls_in_loops(module)
+    assert calls_in(outer.block)[-1] == "stablehlo.while"
+    assert not calls_in(body)
+    assert not without_calls_in_loops(module)
