@@ -10,6 +10,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedResults
+from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
@@ -103,6 +104,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeLongSums(), "errors of long sums; every pass that makes sums is before it"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
+    Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),
