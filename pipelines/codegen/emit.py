@@ -73,6 +73,8 @@ class Emitter(Rules):
         # Whether LLVM shall not know which number is infinite: it makes a condition of ``max(x, y or -inf)``, and
         # loops of such conditions get no vectors.
         self.hides_infinity = False
+        # Flags of conditions where both of what is chosen from is computed, as loads are inside of arrays.
+        self.flags: dict[tuple[Index, int, int], Value] = {}
         # What is known here, from the outermost block to the innermost one.
         self._scopes: list[dict[Any, Any]] = [{}]
 
@@ -199,9 +201,13 @@ class Emitter(Rules):
         flag: Value | None = None
         for condition, is_known in zip(conditions, known, strict=True):
             if not is_known:
-                holds = self._holds(condition)
+                holds = self.flags.get((condition.index, condition.limit, condition.step)) or self.holds(condition)
                 flag = holds if flag is None else flag & holds
         assert flag is not None
+        if self.flags:
+            pairs = list(zip(parts(yes()), parts(no()), strict=True))
+            chosen = [flag.where(one, other) for one, other in pairs]
+            return chosen[0] if len(chosen) == 1 else (chosen[0], chosen[1])
 
         def scoped(make: Callable[[], Element]) -> list[Value]:
             with self.scope():
@@ -210,7 +216,8 @@ class Emitter(Rules):
         found = self.function.branch(flag, lambda: scoped(yes), lambda: scoped(no))
         return found[0] if len(found) == 1 else (found[0], found[1])
 
-    def _holds(self, condition: Condition) -> Value:
+    def holds(self, condition: Condition) -> Value:
+        """The flag of a condition of which it is not known whether it holds."""
         index, limit = condition.index, condition.limit
         value = self.value(index)
         if index.low < 0 and index.high >= limit:

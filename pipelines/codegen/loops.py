@@ -14,13 +14,16 @@ from functools import partial
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.chains import LONGEST
 from hloforge.pipelines.codegen.emit import Memory, parts
+from hloforge.pipelines.codegen.evaluate import Condition
 from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.groups import Group, factors_of
-from hloforge.pipelines.codegen.index import Index
+from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import UNROLLED
-from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.nest_loops import element_of, sum_of
+from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.nest_loops import element_of, segment_index, sum_of
 from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_orderless, row_blocks
+from hloforge.pipelines.codegen.segments import Segment
+from hloforge.pipelines.codegen.selected_rows import SelectedRows, selected_rows
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
 from hloforge.pipelines.codegen.sums import DEAR, SumLoops, is_choice
 
@@ -56,8 +59,11 @@ class NestWriter(SumLoops):
         if not nest.reductions:
             crossed = self._crossed()
             blocks = self._row_blocks() if crossed is None else None
+            selected = self._selected_rows() if crossed is None and blocks is None else None
             if blocks is not None:
                 self._over(self._groups[:-2], partial(self._by_row_blocks, blocks))
+            elif selected is not None:
+                self._over(self._groups[: -selected.inner - 1], partial(self._by_selected_rows, selected))
             elif crossed is None:
                 self._over(self._groups, self._store_maps)
             else:
@@ -258,6 +264,61 @@ class NestWriter(SumLoops):
         uses = [factors for index in found.uses for factors in factors_of(index)]
         loops = (rows.dims[-1], rows.size), (columns.dims[-1], columns.size)
         return row_blocks(place, found, *loops, uses, adds_rows=adds_rows)
+
+    def _selected_rows(self) -> SelectedRows | None:
+        """Short rows with borders that are taken together."""
+        nest = self._nest
+        if len(self._groups) < 2 or nest.into is not None or nest.origin is not None:
+            return None
+        place, found = nest.analysis(self._in_memory)
+        again = partial(nest.accesses, memory=self._in_memory)
+        return selected_rows(place, found, self._groups, nest.shape, again)
+
+    def _by_selected_rows(self, selected: SelectedRows) -> None:
+        function, emitter = self._function, self._emitter
+        rows, inner = self._groups[-selected.inner - 1], self._groups[-selected.inner :]
+        start, stop = self._bounds(rows.size)
+        lines = self._flags(selected)
+        for first, last in ((0, selected.first), (selected.last, rows.size)):
+            if first < last:
+                with self._cutting(False), self._iterations(Segment(first, last, True), rows, start, stop):
+                    self._over(inner, self._store_maps)
+        segment = Segment(selected.first, selected.last, False)
+        begin = function.index(start).maximum(segment.start)
+        end = function.index(stop).minimum(segment.stop)
+        with function.loop(begin, end, selected.rows) as row, emitter.scope():
+            count = (end - row).minimum(selected.rows)
+            self._enter(rows, segment_index(row, segment))
+            with function.loop(0, count * selected.size) as number, emitter.scope():
+                # The innermost counter runs through all rows of the block, whose elements follow each other.
+                for group in inner:
+                    value = number if group is inner[-1] else function.index(0)
+                    self._enter(group, Index(((Symbol(group.size - 1, value=value), 1),)))
+                for line, (d, condition) in zip(lines, selected.conditions, strict=True):
+                    index = self._counters[d] * condition.index.terms[0][1] + condition.index.offset
+                    flag = line.load(number)
+                    assert isinstance(flag, Value)
+                    emitter.flags[index, condition.limit, condition.step] = flag.compare("ne", 0)
+                self._store_maps()
+                emitter.flags.clear()
+
+    def _flags(self, selected: SelectedRows) -> list[Memory]:
+        """Where in a block of short rows each condition holds."""
+        function, emitter = self._function, self._emitter
+        length = selected.rows * selected.size
+        self._writer.stack += length * len(selected.conditions)
+        lines = [Memory(function.stack(I8, length), I8, "") for _ in selected.conditions]
+        dims = [d for group in self._groups[-selected.inner :] for d in group.dims]
+        sizes = tuple(self._nest.shape[d] for d in dims)
+        with function.loop(0, selected.size) as element, emitter.scope():
+            own = dict(zip(dims, places.delinear(places.counter(selected.size, element), sizes), strict=True))
+            for line, (d, condition) in zip(lines, selected.conditions, strict=True):
+                index = own[d] * condition.index.terms[0][1] + condition.index.offset
+                holds = emitter.holds(Condition(index, condition.limit, condition.step))
+                byte = holds.as_(I8, signed=False)
+                with function.loop(0, selected.rows) as row:
+                    line.store(byte, row * selected.size + element)
+        return lines
 
     def _repeated(self, blocks: RowBlocks) -> list[Memory]:
         """What is read of each column alone, for each element of a block; and lines for what is read of rows."""

@@ -135,7 +135,7 @@ class Nest(Step):
         """
         if self.known is None:
             place = tuple(places.counter(size) for size in self.shape)
-            self.known = place, self._accesses(place, memory)
+            self.known = place, self.accesses(place, memory)
         return self.known
 
     def at(self, place: Place) -> Place:
@@ -179,7 +179,8 @@ class Nest(Step):
                 found.element(start, ())
         return {array for array, _ in found.loads}
 
-    def _accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
+    def accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
+        """What an iteration reads at a place of the loops."""
         found = Accesses(memory)
         place = self.at(place)
         for array in self.maps:
