@@ -30,14 +30,14 @@ _HEAD = """\
 # Families of models
 
 `python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, onnxruntime,
-transformers and the libraries that are named in brackets. Weights are random and sizes small (hidden sizes of 64,
-two layers; 100 trees and 1,000 rows), but timm's models have their own, and one image of their own; those of the other
-libraries are in `benchmarks/library_models.py`. These rows, the CNN's and the LSTM's were measured while other work ran
-on the two cores; the CNN's was 1.15 in another run, the LSTM's 1.11. *Error* is the largest difference from the
-engine's result, relative to its largest number. *Compile* includes the export. Engines are onnxruntime for ONNX, and
-eager PyTorch and `torch.compile` (Inductor) for PyTorch, both with one thread and with one a processor. *Ratio* is
-hloforge's best time of a call by that of the fastest engine, which is named; calls of all alternate. Below 1,
-hloforge is faster. Rows of "PyTorch eager, 1 thread" were measured beside that engine alone.
+transformers and the libraries that are named in brackets. Weights are random and sizes small (hidden sizes of 64, two
+layers; 100 trees and 1,000 rows), but timm's models have their own, and one image of their own; those of the other
+libraries are in `benchmarks/library_models.py`. These rows, the CNN's and the LSTM's were measured while other work
+ran on the two cores; the LSTM's was 1.11 in another run. *Error* is the largest difference from the engine's result,
+relative to its largest number. *Compile* includes the export. Engines are onnxruntime for ONNX, and eager PyTorch and
+`torch.compile` (Inductor) for PyTorch, both with one thread and with one a processor. *Ratio* is hloforge's best time
+of a call by that of the fastest engine, which is named; calls of all alternate. Below 1, hloforge is faster. Rows of
+"PyTorch eager, 1 thread" were measured beside that engine alone.
 
 | family | way in | fastest engine | error | compile, s | ratio |
 |---|---|---|---|---|---|

@@ -60,6 +60,8 @@ class PlanesPlan:
         rows: of the result in a chunk, along the first spatial dimension.
         pitches: of the result's pixels among the columns, for each spatial dimension.
         columns: pixels of a chunk with the gaps between them.
+        lines: vectors of a row of the result, where vectors begin with rows and leave gaps out; 0 where they run on
+            through them.
         copy: of the image; None to read it in place.
         at_once: rows of a depthwise convolution's result that are computed together (``depthwise_planes.py``); 0 where
             rows follow each other.
@@ -70,6 +72,7 @@ class PlanesPlan:
     pitches: tuple[int, ...]
     columns: int
     copy: Copy | None
+    lines: int = 0
     at_once: int = 0
 
 
@@ -87,7 +90,8 @@ def plan(one: Convolution, machine: Machine) -> PlanesPlan:
 
     def cycles(found: PlanesPlan) -> float:
         copied = found.copy.size if found.copy is not None else 0
-        each = cycles_of(found.tile, one.outputs, found.columns, terms) + copied / _COPIED_BYTES
+        multiplied = _in_lines(one, found.rows, found.lines) * found.tile.lanes if found.lines else found.columns
+        each = cycles_of(found.tile, one.outputs, multiplied, terms) + copied / _COPIED_BYTES
         return -(-out // found.rows) * each
 
     return min((_chunk(one, count, machine)[0] for count in sorted(rows, reverse=True)), key=cycles)
@@ -103,9 +107,21 @@ def _chunk(one: Convolution, rows: int, machine: Machine) -> tuple[PlanesPlan, i
     columns = 1 + sum((count - 1) * pitch for count, pitch in zip(counts, pitches, strict=True))
     terms = one.inputs * math.prod(axis.window for axis in one.axes)
     tile = choose_tile(one.sums, one.outputs, columns, terms, machine)
+    lines = -(-one.axes[-1].out // tile.lanes)
+    vectors = _in_lines(one, rows, lines)
+    # As many vectors as through the gaps, or fewer: rows of whole vectors, or nearly so.
+    if one.axes[-1].out < tile.lanes or vectors * tile.lanes > columns:
+        lines = 0
+    else:
+        tile = choose_tile(one.sums, one.outputs, vectors * tile.lanes, terms, machine)
     largest = max(0 if in_place else copy.size, one.outputs * columns * size)
     at_once = depthwise_planes.rows_at_once(one, rows, pitches[0], tile.lanes)
-    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy, at_once), largest
+    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy, lines, at_once), largest
+
+
+def _in_lines(one: Convolution, rows: int, lines: int) -> int:
+    """Vectors of a chunk where so many are in a row of the result."""
+    return rows * math.prod(axis.out for axis in one.axes[1:-1]) * lines
 
 
 def _is_in_place(one: Convolution) -> bool:
@@ -255,11 +271,11 @@ class PlaneProduct:
     def _tiles(self, image: Value, kernel: Value, counts: Sequence[Number]) -> None:
         function, one, tile = self.function, self.one, self.tile
         weights, kind = one.kernel, wide(one.sums, tile.lanes)
-        with each(function, 0, self.plan.columns, tile.columns) as strip:
-            columns = [
-                clamped(function, strip + place * tile.lanes, self.plan.columns - tile.lanes)
-                for place in range(tile.vectors)
-            ]
+        end, step = self.plan.columns, tile.columns
+        if self.plan.lines:
+            end, step = _in_lines(one, self.plan.rows, self.plan.lines), tile.vectors
+        with each(function, 0, end, step) as strip:
+            columns = [self._column(strip, place) for place in range(tile.vectors)]
             vectors = [function.offset(image, one.sums, column) for column in columns]
             with each(function, 0, one.outputs, tile.rows) as reached:
                 row = clamped(function, reached, one.outputs - tile.rows)
@@ -272,6 +288,21 @@ class PlaneProduct:
                         total = totals[number_of_row * tile.vectors + place]
                         assert total.kind == kind
                         function.store(total, function.offset(at, one.sums, number_of_row * self.plan.columns))
+
+    def _column(self, strip: Value, place: int) -> Value:
+        """Where a vector of a strip begins among the columns."""
+        function, lanes = self.function, self.tile.lanes
+        lines, width = self.plan.lines, self.one.axes[-1].out
+        if not lines:
+            return clamped(function, strip + place * lanes, self.plan.columns - lanes)
+        counts = [self.plan.rows, *(axis.out for axis in self.one.axes[1:-1])]
+        vector = clamped(function, strip + place, math.prod(counts) * lines - 1)
+        *indices, number = split_index(function, vector, [*counts, lines])
+        # The last vector of a row begins early enough to end with it.
+        column = clamped(function, number * lanes, width - lanes)
+        for index, pitch in zip(indices, self.plan.pitches[:-1], strict=True):
+            column = column + index * pitch
+        return column
 
     @property
     def _sides(self) -> tuple[Side, Side]:

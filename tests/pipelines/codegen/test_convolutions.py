@@ -77,6 +77,36 @@ def test_a_convolution_is_xlas(name: str) -> None:
     check(convolved, *((normal(*shape) * 3).astype(form.dtype) for shape in (form.image, form.kernel)))
 
 
+# Rows of whole vectors of any processor, nearly so, and longer by one.
+@pytest.mark.parametrize("width", [16, 31, 32, 33, 47, 64])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_whole_vectors(width: int, seed: int) -> None:
+    """Gaps between rows of contiguous pixels are left out, whatever the strides, dilations, groups and dimensions."""
+    random = np.random.default_rng(100 * width + seed)
+    rank, groups = (int(random.integers(2, 4)), int(random.choice([1, 1, 2])))
+    window = [int(size) for size in random.integers(1, 5, rank)]
+    strides, dilation = ([int(size) for size in random.choice([1, 1, 2], rank)] for _ in range(2))
+    # With this image the result's rows are as long as asked for.
+    low, high = (int(size) for size in random.integers(0, 3, 2))
+    seen = (width - 1) * strides[-1] + (window[-1] - 1) * dilation[-1] + 1
+    sizes = [*(int(size) for size in random.integers(9, 14, rank - 1)), max(seen - low - high, 1)]
+    inputs, outputs = groups * int(random.integers(1, 9)), groups * int(random.integers(2, 12))
+    letters = "DHW"[-rank:]
+    numbers = f"NC{letters}", f"OI{letters}", f"NC{letters}"
+    image = normal(int(random.integers(1, 4)), inputs, *sizes)
+    kernel = normal(outputs, inputs // groups, *window)
+
+    def convolved(x: Any, w: Any) -> Any:
+        padding = [(1, 0)] * (rank - 1) + [(low, high)]
+        found = lax.conv_general_dilated(
+            x, w, strides, padding, rhs_dilation=dilation, dimension_numbers=numbers, feature_group_count=groups
+        )
+        assert found.shape[-1] == width
+        return found, jax.nn.relu(found)
+
+    check(convolved, image, kernel)
+
+
 @pytest.mark.parametrize("element", ["f32", "complex<f32>", "i1"])
 def test_windows_may_be_reversed(element: str) -> None:
     image, kernel, result = (f"tensor<{size}x{element}>" for size in ("2x9x9x3", "3x4x3x5", "2x7x9x5"))
