@@ -19,6 +19,9 @@ slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
 or that is between elements, is such a slice too, for gathers of it, windows of it, and scatters into it
 (``legalize-paddings`` is about paddings of it).
 
+A gather from a part of each row (``x[:, :3][i]``, ``x[:, :3].T[i]`` in a median) read the part as if it were the whole
+array, silently, for CUDA.
+
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
 it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
 What is read with steps is therefore what was converted.
@@ -93,7 +96,7 @@ def read_behind_a_barrier(op: ir.Operation) -> Replacement:
     apart: list[int] = []
     for number in range(len(op.operands) if joins else 1):
         value = op.operands[number]
-        is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
+        is_part = op.name == "stablehlo.gather" and (_is_part_of_rows(value) or _is_spread_part(value))
         is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
         is_padded = op.name in _PADDED_APART and is_sliced_by_padding(origin(value))
         if is_part or is_padded or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
@@ -279,6 +282,15 @@ def _is_part_of_rows(value: Any) -> bool:
     if source is None or source.name != "stablehlo.dynamic_slice" or not source.results[0].type.shape:
         return False
     return bool(source.results[0].type.shape[-1] != source.operands[0].type.shape[-1])
+
+
+def _is_spread_part(value: Any) -> bool:
+    """Whether a value is a slice whose elements are no neighbours in the array, maybe in another order."""
+    source = origin(value)
+    if source is None or source.name != _SLICE or not is_static(source):
+        return False
+    taken, whole = Value(source.results[0]).dims, Value(source.operands[0]).dims
+    return any(taken[d] != whole[d] and prod(taken[:d]) > 1 for d in range(len(taken)))
 
 
 def _is_of_rows(value: Any) -> bool:

@@ -132,6 +132,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="single_elements.mlir",
     ),
     Workaround(
+        "gathered-parts",
+        "reads what an index chooses from a part of each row as if the part were the whole array, for NVIDIA's GPUs",
+        passes=("legalize-sliced-operands",),
+        reproducer="gathered_parts.mlir",
+    ),
+    Workaround(
         "nested-pads",
         "merges two paddings with the same value, and forgets the steps of the first one",
         passes=("legalize-paddings",),

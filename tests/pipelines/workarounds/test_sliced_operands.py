@@ -329,3 +329,22 @@ def test_one_element_that_a_dispatch_computes_with_and_returns(target: str) -> N
     got = interpret(copy.module, np.array([4, 5, 6], np.int32), np.array([[3]], np.int32))
     assert [int(each.item()) for each in got] == [5, 5 ^ 3]
     assert built.compile(target).vmfb
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_parts_of_rows_are_in_memory_before_gathers(order: tuple[int, int]) -> None:
+    """``x[:, :3][i]`` and ``x[:, :3].T[i]`` read the part as if it were the whole, for CUDA: ``algorithms`` 1550143."""
+    with Builder("part") as builder:
+        x, at = builder.parameter(0, "f32[8,4]"), builder.parameter(1, "s32[1]")
+        part = ops.transpose(ops.slice(x, [0, 0], [8, 3]), order)
+        row = [1, part.dims[1]]
+        built = builder.build(
+            ops.gather(part, at, offset_dims=[0], collapsed_slice_dims=[0], start_index_map=[0], slice_sizes=row)
+        )
+    copy = built.clone()
+    PassManager([LegalizeSlicedOperands(for_gpus=True)]).run(copy.module)
+    (barrier,) = operations(copy.module, {"stablehlo.optimization_barrier"})
+    assert [use.owner.operation.name for use in barrier.results[0].uses] == ["stablehlo.gather"]
+    array = np.arange(32, dtype=np.float32).reshape(8, 4)
+    (got,) = interpret(copy.module, array, np.array([2], np.int32))
+    np.testing.assert_array_equal(got, array[:, :3].transpose(order)[2])
