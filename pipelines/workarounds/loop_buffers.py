@@ -9,8 +9,7 @@ After::
     util.func private @hloforge.keep_buffers() { %barrier = util.optimization_barrier %zero }
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       util.call @hloforge.keep_buffers()
-      util.call @hloforge.keep_buffers()
-      %r = stablehlo.while(%a = %x) cond { ... } do { ... } ... }
+      %r = stablehlo.while(%a = %x) cond { ... } do { util.call @hloforge.keep_buffers() ... } ... }
 
 IREE 3.13 frees an array after its last use in a function. For the arrays that a loop or a conditional takes and returns
 it finds this use too early, or twice where two results are one array (iree-org/iree#24885, #24841): a call ends with
@@ -19,12 +18,12 @@ others, whatever those do. Arrays then end with their last reference, which cost
 
 IREE joins dispatches before and after a loop whose number of iterations it knows, and then fails to order them and the
 loop between them ("circular dependency"): where ``y`` is a loop's first value and is read beside the loop's result. It
-moves nothing across what calls a function, so a call is before each loop, and inside each conditional.
+moves nothing across what calls a function, so each loop and conditional calls one inside. Before it, a call is not
+enough for Vulkan (VK_ERROR_DEVICE_LOST, now and then); there it is only if the condition is computed from arrays.
 
 Inside a loop that waits for its condition, a call splits what a turn does; IREE then lets the parts wait for what the
-loop began with, again and again ("maximum iteration count exceeded in fixed point pipeline"). So loops have calls only
-for loops and conditionals inside them, and where IREE does not end with those either, a second attempt
-(``without_calls_in_loops``) compiles the program without.
+loop began with, again and again ("maximum iteration count exceeded in fixed point pipeline"). A second attempt
+(``without_calls_in_loops``) compiles such a program without.
 
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy.
@@ -58,6 +57,7 @@ _BARRIER = "stablehlo.optimization_barrier"
 _CALL = "util.call"
 _CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
 _LOOPS = frozenset({"stablehlo.while", "scf.for", "scf.while"})
+_WHILE = "stablehlo.while"
 _CONTROL = _CONDITIONALS | _LOOPS | {"scf.if"}
 
 
@@ -85,7 +85,7 @@ class KeepLoopBuffers(Pass):
             with ir.InsertionPoint.at_block_begin(block):
                 _call()
             for op in tuple(_controls(block)):
-                if op.name in _LOOPS:
+                if op.name == _WHILE and _reads_arrays(op.regions[0].blocks[0]):
                     with ir.InsertionPoint(op), op.location:
                         _call()
                 else:
@@ -126,6 +126,12 @@ def _controls(block: ir.Block) -> Iterator[ir.Operation]:
 
 def _call() -> None:
     create(_CALL, [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
+
+
+def _reads_arrays(condition: Any) -> bool:
+    """Whether something in a loop's condition is computed from arrays, so that IREE does not know its turns."""
+    operands = [operand for op in condition.operations for operand in op.operation.operands]
+    return any(isinstance(operand.type, ir.RankedTensorType) and operand.type.rank for operand in operands)
 
 
 def _copy_kept(conditional: Any) -> None:
