@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from hloforge.dialect.values import Value
 
 # Operations that are looked through, one behind the other.
 _DEPTH = 48
+# What is known of arrays that several operations read, by array (and dimension).
+_Lines: TypeAlias = "dict[SSAValue, tuple[int | None, _Array] | None]"
+_Varying: TypeAlias = "dict[tuple[SSAValue, int], bool]"
 _Array = np.ndarray[Any, Any]
 _COMPARED: dict[str, Callable[[_Array, _Array], _Array]] = {
     "EQ": np.equal,
@@ -38,7 +41,7 @@ _COMPUTED: dict[str, Callable[..., _Array]] = {
 
 def counts(value: SSAValue, dim: int) -> bool:
     """Whether an array is 0, 1, 2, … along a dimension, the same at all places of the others."""
-    found = _line(value, _DEPTH)
+    found = _line(value, _DEPTH, {})
     size = Value(value).dims[dim]
     if found is None:
         return False
@@ -48,8 +51,18 @@ def counts(value: SSAValue, dim: int) -> bool:
     return along == dim and np.array_equal(numbers, np.arange(size))
 
 
-def varies(value: SSAValue, dim: int, depth: int = _DEPTH) -> bool:
+def varies(value: SSAValue, dim: int) -> bool:
     """Whether elements may differ along a dimension: false if it is proven that they do not."""
+    return _varies(value, dim, _DEPTH, {})
+
+
+def _varies(value: SSAValue, dim: int, depth: int, known: _Varying) -> bool:
+    if (value, dim) not in known:
+        known[value, dim] = _finds_varying(value, dim, depth, known)
+    return known[value, dim]
+
+
+def _finds_varying(value: SSAValue, dim: int, depth: int, known: _Varying) -> bool:
     array = Value(value)
     if array.rank == 0 or array.dims[dim] == 1:
         return False
@@ -61,15 +74,15 @@ def varies(value: SSAValue, dim: int, depth: int = _DEPTH) -> bool:
     if op.name == "stablehlo.iota":
         return integer(op, "iota_dimension") == dim
     if op.name in ELEMENTWISE:
-        return any(varies(operand, dim, depth - 1) for operand in op.operands if Value(operand).rank)
+        return any(_varies(operand, dim, depth - 1, known) for operand in op.operands if Value(operand).rank)
     if op.name == "stablehlo.concatenate":
-        return integer(op, "dimension") == dim or any(varies(part, dim, depth - 1) for part in op.operands)
+        return integer(op, "dimension") == dim or any(_varies(part, dim, depth - 1, known) for part in op.operands)
     if op.name == "stablehlo.slice":
-        return varies(op.operands[0], dim, depth - 1)
+        return _varies(op.operands[0], dim, depth - 1, known)
     if op.name not in _MOVES:
         return True
     source = _MOVES[op.name](op, dim)
-    return source is not None and (source < 0 or varies(op.operands[0], source, depth - 1))
+    return source is not None and (source < 0 or _varies(op.operands[0], source, depth - 1, known))
 
 
 def _broadcast(op: ir.Operation, dim: int) -> int | None:
@@ -106,8 +119,14 @@ def _same(shape: Sequence[int], other: Sequence[int], dim: int) -> int:
     return -1
 
 
-def _line(value: SSAValue, depth: int) -> tuple[int | None, _Array] | None:
+def _line(value: SSAValue, depth: int, known: _Lines) -> tuple[int | None, _Array] | None:
     """The known numbers of an array that varies along one dimension at most, and this dimension; None if unknown."""
+    if value not in known:
+        known[value] = _find_line(value, depth, known)
+    return known[value]
+
+
+def _find_line(value: SSAValue, depth: int, known: _Lines) -> tuple[int | None, _Array] | None:
     op, array = defining_op(value), Value(value)
     if op is None or not depth or not array.element_type.is_integer | (array.element_type.name == "pred"):
         return None
@@ -117,10 +136,10 @@ def _line(value: SSAValue, depth: int) -> tuple[int | None, _Array] | None:
         dim = integer(op, "iota_dimension")
         return dim, np.arange(array.dims[dim]).astype(array.element_type.dtype)
     if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
-        found = _line(op.operands[0], depth - 1)
+        found = _line(op.operands[0], depth - 1, known)
         return found and _moved(op, *found)
     if op.name == "stablehlo.convert" or op.name == "stablehlo.compare" or op.name in _COMPUTED:
-        return _computed(op, depth - 1)
+        return _computed(op, depth - 1, known)
     return None
 
 
@@ -145,11 +164,11 @@ def _moved(op: ir.Operation, along: int | None, numbers: _Array) -> tuple[int | 
     return None if place < 0 else (place, numbers)
 
 
-def _computed(op: ir.Operation, depth: int) -> tuple[int | None, _Array] | None:
+def _computed(op: ir.Operation, depth: int, known: _Lines) -> tuple[int | None, _Array] | None:
     """A line of an elementwise operation."""
     lines = []
     for operand in op.operands:
-        found = _line(operand, depth)
+        found = _line(operand, depth, known)
         if found is None:
             return None
         lines.append(found)

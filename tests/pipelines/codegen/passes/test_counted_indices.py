@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.program import entry_function
+from hloforge.pipelines.analysis.counting import counts, varies
 from tests.pipelines.codegen.jax_programs import check
 
 
@@ -120,3 +123,22 @@ def test_random_indices(seed: int) -> None:
         return x.at[tuple(places)].add(updates)
 
     check(function, np.zeros(sizes, np.float32), updates, *(one.astype(np.int32) for one in indices))
+
+
+def test_what_is_read_twice_at_each_of_many_steps_is_looked_at_once() -> None:
+    """Each step would double the work."""
+    steps = "\n".join(f"%{n + 1} = stablehlo.add %{n}, %{n} : tensor<7x5xi32>" for n in range(40))
+    module = parse_module(f"""func.func @main() -> tensor<7x5xi32> {{
+      %0 = stablehlo.iota dim = 0 : tensor<7x5xi32>
+      {steps}
+      return %40 : tensor<7x5xi32> }}""")
+    *_, terminator = entry_function(module).regions[0].blocks[0].operations
+    (last,) = terminator.operation.operands
+    assert varies(last, 0) and not varies(last, 1)
+    # 2 to the power of 40 times the place, in 32 bits.
+    assert not counts(last, 0)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (7, 0)])
+def test_no_updates_change_nothing(shape: tuple[int, int]) -> None:
+    check(_elements, np.ones((9, 5), np.float32), np.arange(shape[0], dtype=np.int32), np.ones(shape, np.float32))
