@@ -14,11 +14,13 @@ from functools import partial
 from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
 from hloforge.pipelines.codegen.algorithms.places import each, flat, fold, minus, plus
 from hloforge.pipelines.codegen.algorithms.vectors import chosen, flattened, lane, like, mapped, shuffled, spread
-from hloforge.pipelines.codegen.chains import LONGEST
 from hloforge.pipelines.codegen.elements import memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
+# Elements, or vectors, that an accumulator adds: fewer than of a sum (``chains.py``), because the error of a running
+# sum is that of all sums in it, of which those of numbers of both signs are nearer to 0 than their terms.
+_LONGEST = 32
 # Columns of which sums are kept at once.
 _COLUMNS = 512
 
@@ -44,10 +46,10 @@ class Scan:
     def _parts(self, weight: int) -> list[int]:
         """Elements of the parts of each level, the shortest first, where so many are one addition."""
         found: list[int] = []
-        part = LONGEST * weight
+        part = _LONGEST * weight
         while self.adds and part < self.n:
             found.append(part)
-            part *= LONGEST
+            part *= _LONGEST
         return found
 
     def write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -23,6 +24,23 @@ def _agrees(array: np.ndarray[Any, Any], combine: Any, *window: Any, **options: 
     expected = np.asarray(lowered.compile()(array))
     actual = np.asarray(hloforge.compile(lowered.as_text()).load()(array))
     np.testing.assert_array_equal(actual.view(np.uint16), expected.view(np.uint16))
+
+
+def _is_rounded(array: np.ndarray[Any, Any], combine: Any, sizes: Any, *window: Any, **options: Any) -> None:
+    """As near to float64 as that many operations in any order are."""
+
+    def of(start: Any) -> Any:
+        return lambda x: lax.reduce_window(x, start, combine, sizes, *window, **options)
+
+    start = 0 if combine is lax.add else 1
+    actual = np.asarray(
+        hloforge.compile(jax.jit(of(np.array(start, array.dtype))).lower(array).as_text()).load()(array)
+    )
+    with jax.enable_x64(True):
+        wide = array.astype(np.float64)
+        right, size = (np.asarray(of(np.float64(start))(one)) for one in (wide, np.abs(wide)))
+    rounding = float(np.finfo(array.dtype).eps) / 2 * math.prod(sizes)
+    assert (np.abs(actual.astype(np.float64) - right) <= rounding * size).all()
 
 
 def _random(shape: tuple[int, ...], element: Any, combine: Any = lax.add) -> np.ndarray[Any, Any]:
@@ -75,4 +93,9 @@ def _windows(draw: Any) -> tuple[Any, ...]:
 @settings(max_examples=8, deadline=None)
 def test_any_windows(dims: tuple[Any, ...], element: Any, combine: Any) -> None:
     shape, *window, base, dilation = dims
-    _agrees(_random(shape, element, combine), combine, *window, base_dilation=base, window_dilation=dilation)
+    array = _random(shape, element, combine)
+    if element is np.float16:
+        # LLVM adds numbers of XLA's f16 windows (2x2, more than 65 elements) in pairs.
+        _is_rounded(array, combine, *window, base_dilation=base, window_dilation=dilation)
+    else:
+        _agrees(array, combine, *window, base_dilation=base, window_dilation=dilation)
