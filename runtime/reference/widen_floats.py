@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import ReferenceEngineError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
-from hloforge.dialect.operations import location_of, operations
+from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.quantized import is_quantized
 from hloforge.dialect.values import Value
 from hloforge.pipelines.delta_debugging.edits import erase_unused
 from hloforge.runtime.reference.precision import operations_behind
+
+# JAX's calls of LAPACK, whose names say the type of their floats: s and c are f32 and c64, d and z f64 and c128.
+_LAPACK = re.compile(r"lapack_([sc])(?=[a-z0-9]+_ffi$)")
 
 
 def wide(row: ElementType) -> ElementType:
@@ -50,9 +54,15 @@ def _is_bound(op: AnyOp) -> bool:
     """Whether an operation means something else at another width: calls that take or give narrow floats, and bits of
     floats. Integers that are bits of a float have no rounding: the float is widened after it is made."""
     if op.name == "stablehlo.custom_call":
+        if _LAPACK.match(string_attribute(op, "call_target_name")):
+            return False
         with in_context(op):
             return any(_wide_type(value.type) != value.type for value in (*op.operands, *op.results))
     return op.name == "stablehlo.bitcast_convert" and not _row(op.operands[0]).is_integer
+
+
+def _of_float64(name: re.Match[str]) -> str:
+    return {"s": "lapack_d", "c": "lapack_z"}[name.group(1)]
 
 
 def _row(value: Any) -> ElementType:
@@ -80,6 +90,9 @@ def widen_floats(module: ir.Module) -> None:
             )
     with in_context(module):
         for op in ops:
+            if op.name == "stablehlo.custom_call":
+                name = string_attribute(op, "call_target_name")
+                op.attributes["call_target_name"] = ir.StringAttr.get(_LAPACK.sub(_of_float64, name))
             # An algorithm names the element types that it computes in.
             if "algorithm" in op.attributes:
                 del op.attributes["algorithm"]

@@ -114,25 +114,29 @@ def test_floats_that_are_made_of_bits_are_widened_after_it(xla: ReferenceEngine)
     np.testing.assert_array_equal(truth, x.astype(np.float64) ** 2)
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_calls_of_float64_are_as_exact_as_they_can_be(xla: ReferenceEngine, narrow: bool) -> None:
-    float_ = "f32" if narrow else "f64"
+@pytest.mark.parametrize(("float_", "letter"), [("f64", "d"), ("f32", "s"), ("complex<f32>", "c")])
+def test_calls_of_lapack_are_those_of_float64(xla: ReferenceEngine, float_: str, letter: str) -> None:
     text = f"""func.func @main(%x: tensor<2x2x{float_}>, %y: tensor<bf16>) -> (tensor<2x2x{float_}>, tensor<bf16>) {{
-      %0, %info = stablehlo.custom_call @lapack_{"s" if narrow else "d"}potrf_ffi(%x) {{
+      %0, %info = stablehlo.custom_call @lapack_{letter}potrf_ffi(%x) {{
         mhlo.backend_config = {{uplo = 76 : ui8}}, api_version = 4 : i32,
         operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
         result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]
       }} : (tensor<2x2x{float_}>) -> (tensor<2x2x{float_}>, tensor<i32>)
       %1 = stablehlo.multiply %y, %y : tensor<bf16>
       return %0, %1 : tensor<2x2x{float_}>, tensor<bf16> }}"""
-    x, y = np.array([[4, 2], [2, 3]], "f4" if narrow else "f8"), np.array(1 + 2**-7, ml_dtypes.bfloat16)
-    if narrow:
-        with pytest.raises(ReferenceEngineError, match="custom_call cannot be widened"):
-            xla.prepare(program(text), float64=True)
-        return
+    dtype = {"d": np.float64, "s": np.float32, "c": np.complex64}[letter]
+    x, y = np.array([[4, 2], [2, 3]], dtype), np.array(1 + 2**-7, ml_dtypes.bfloat16)
     factor, square = xla.prepare(program(text), float64=True)(x, y)
-    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(x), rtol=1e-15)
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(x.astype(np.complex128)), rtol=1e-15)
     assert square == (1 + 2**-7) ** 2
+
+
+def test_other_calls_are_not_widened(xla: ReferenceEngine) -> None:
+    text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.custom_call @mine(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32> }"""
+    with pytest.raises(ReferenceEngineError, match="custom_call cannot be widened"):
+        xla.prepare(program(text), float64=True)
 
 
 def test_quantized_types_name_their_float_and_are_not_widened(xla: ReferenceEngine) -> None:
