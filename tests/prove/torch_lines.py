@@ -206,7 +206,7 @@ _CALLS: tuple[Part, ...] = (
     lambda x: functional.logsigmoid(x),
     lambda x: functional.threshold(x, 0.1, 20),
     lambda x: functional.prelu(x, torch.tensor([0.3])),
-    lambda x: functional.tanhshrink(x),
+    lambda x: functional.tanhshrink(1 + x.abs()),  # x - tanh(x) is rounding near 0
 )
 
 
