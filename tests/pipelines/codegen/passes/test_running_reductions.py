@@ -39,7 +39,7 @@ def _is_rounded(array: np.ndarray[Any, Any], combine: Any, sizes: Any, *window: 
     with jax.enable_x64(True):
         wide = array.astype(np.float64)
         right, size = (np.asarray(of(np.float64(start))(one)) for one in (wide, np.abs(wide)))
-    rounding = float(np.finfo(array.dtype).eps) / 2 * math.prod(sizes)
+    rounding = float(ml_dtypes.finfo(array.dtype).eps) / 2 * math.prod(sizes)
     assert (np.abs(actual.astype(np.float64) - right) <= rounding * size).all()
 
 
@@ -93,9 +93,5 @@ def _windows(draw: Any) -> tuple[Any, ...]:
 @settings(max_examples=8, deadline=None)
 def test_any_windows(dims: tuple[Any, ...], element: Any, combine: Any) -> None:
     shape, *window, base, dilation = dims
-    array = _random(shape, element, combine)
-    if element is np.float16:
-        # LLVM adds numbers of XLA's f16 windows (2x2, more than 65 elements) in pairs.
-        _is_rounded(array, combine, *window, base_dilation=base, window_dilation=dilation)
-    else:
-        _agrees(array, combine, *window, base_dilation=base, window_dilation=dilation)
+    # Not bit for bit: which numbers LLVM adds in pairs for XLA depends on sizes (f16 of 2x2, bf16 of 2x3 with gaps).
+    _is_rounded(_random(shape, element, combine), combine, *window, base_dilation=base, window_dilation=dilation)
