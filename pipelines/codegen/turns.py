@@ -144,7 +144,9 @@ def turns_of(loop: Op) -> int | None:
     if any(one is None for one in known):
         return None
     first, last, by = (one or 0 for one in known)
-    return None if by < 1 else max(0, -(-(last - first) // by))
+    # Neither beyond the type, where the counter would begin again, nor above the highest number with a sign.
+    is_plain = by > 0 and 0 <= first <= last and last + by < 1 << 8 * elements.size(counter.element) - 1
+    return -(-(last - first) // by) if is_plain else None
 
 
 def _constant(array: Array | None) -> int | None:

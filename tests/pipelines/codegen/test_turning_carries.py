@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge.pipelines.codegen.turns import Wheel
 from tests.pipelines.codegen.jax_programs import check
 
@@ -134,3 +135,24 @@ def test_where_arrays_are_after_some_turns(turns: int) -> None:
     for _ in range(turns):
         held = [held[place] for place in wheel.following]
     assert held == [list("abcd")[place] for place in wheel.after(turns)]
+
+
+@pytest.mark.parametrize("step", [90, 100, 101, 107])
+def test_counters_that_begin_again_at_the_end_of_their_type(step: int) -> None:
+    """XLA takes the number of turns for that without the end; numpy counts."""
+    x = np.random.default_rng(0).standard_normal(300).astype(np.float32)
+
+    def turn(x: Any, roll: Any) -> Any:
+        return roll(x, 1) * np.float32(0.9) + x * np.float32(0.05)
+
+    def program(x: Any) -> Any:
+        state = np.int8(0), x
+        return jax.lax.while_loop(lambda s: s[0] < 120, lambda s: (s[0] + np.int8(step), turn(s[1], jnp.roll)), state)[
+            1
+        ]
+
+    right, count = x, 0
+    while count < 120:
+        right, count = turn(right, np.roll), (count + step + 128) % 256 - 128
+    found = hloforge.compile(jax.jit(program).lower(x).as_text()).load()(x)
+    np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-6)
