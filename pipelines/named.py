@@ -193,7 +193,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(
         LegalizeWindowPadding(), "IREE fails on padded unsigned integers in windows, and on edges that no window reads"
     ),
-    Stage(LegalizeWholeWindows(), "IREE has no SPIR-V for some windows of one place; makes reductions"),
+    Stage(LegalizeWholeWindows(), "IREE's GPUs have no code for some of one place, or share their initial values"),
     Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
     Stage(DecomposeLeadingZeros(), "IREE has SPIR-V for 32 bits only; runs after narrow integers are widened to 8"),
     Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; runs after every pass that makes divisions"),

@@ -10,6 +10,7 @@ from hloforge.pipelines.capability.verdicts import Capability, decompose, native
 from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.workarounds.batch_groups import has_groups_of_images
+from hloforge.pipelines.workarounds.whole_windows import is_only_window
 
 ROWS: tuple[Capability, ...] = (
     # IREE connects these devices itself (NCCL), and tells each its number.
@@ -26,6 +27,12 @@ ROWS: tuple[Capability, ...] = (
         "IREE mixes up rows and columns of such products of tensor cores",
         "stablehlo.convolution",
         form=has_groups_of_images,
+    ),
+    *decompose(
+        "legalize-whole-windows",
+        "IREE lets windows of one place share the array of their initial values",
+        "stablehlo.reduce_window",
+        form=is_only_window,
     ),
     *cpu_table.ROWS,
 )

@@ -10,8 +10,10 @@ After::
     %w = stablehlo.reshape %s : (tensor<f32>) -> tensor<1x1x1xf32>
 
 For Vulkan, IREE 3.13 has no code for some that are as long as three dimensions: it keeps the window's one number in the
-memory that a workgroup shares, and copies it ("failed to legalize operation 'memref.copy'"). What the window pads, and
-what it skips, is padded and cut before. Source: XLA "ReduceWindow".
+memory that a workgroup shares, and copies it ("failed to legalize operation 'memref.copy'"). For CUDA it reduces into
+the memory of the initial value, which has one element as well: two windows that begin with one value, whose barriers
+(``legalize-initial-values``) are of one memory, overwrite what the other one reads. A reduction's initial value is
+repeated in its dispatch. What the window pads, and what it skips, is padded and cut before. Source: XLA "ReduceWindow".
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, numbers_of
-from hloforge.pipelines.framework.passes import VULKAN, PatternPass, register
+from hloforge.pipelines.framework.passes import CUDA, VULKAN, PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
@@ -69,5 +71,5 @@ class LegalizeWholeWindows(PatternPass):
     """Reduce the elements of the only window over an array."""
 
     name: ClassVar[str] = "legalize-whole-windows"
-    targets: ClassVar[frozenset[str]] = VULKAN
+    targets: ClassVar[frozenset[str]] = VULKAN | CUDA
     patterns: ClassVar[tuple[Pattern, ...]] = as_reduction

@@ -259,7 +259,7 @@ PROGRAMS: tuple[Workaround, ...] = (
     Workaround(
         "shared-initial-values",
         "returns a window's initial values beside its result for another window, and has no memory for both, for CUDA",
-        passes=("legalize-initial-values",),
+        passes=("legalize-initial-values", "legalize-whole-windows"),
         where=("pipelines/workarounds/initial_values.py",),
         reproducer="shared_initial_values.mlir",
     ),

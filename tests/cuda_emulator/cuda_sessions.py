@@ -149,6 +149,14 @@ def _windows(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     return first, second, jax.lax.reduce_window(x, 0, jax.lax.max, (1, 2), (1, 1), "VALID"), zeros
 
 
+def _only_windows(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    pair = jax.lax.reduce_window(
+        (x, y), (np.int32(7), np.int32(7)), lambda a, b: (a[0] + b[0], jnp.minimum(a[1], b[1])), (3, 5), (1, 1), "VALID"
+    )
+    single = jax.lax.reduce_window(x, np.int32(7), jax.lax.max, (3, 5), (1, 1), "VALID")
+    return *pair, single
+
+
 def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
     wide = x.astype("float32"), kernel.astype("float32")
     return tuple(
@@ -183,6 +191,8 @@ def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
         (lambda x: x.at[jnp.array([1, 6, 2, 7, 2, 3])].min(-17), ((3,),), "int32"),
         # Windows shared the array of their initial values, with each other and with what a scatter updates.
         (_windows, ((3, 130), (3, 130)), "int32"),
+        # So did windows of one place, whose initial values have as many elements: ``edges`` 995063.
+        (_only_windows, ((3, 5), (3, 5)), "int32"),
         # Products of tensor cores whose rows and columns IREE mixes up: ``habits`` 995018.
         (_grouped_images, ((4, 7, 16), (1, 16, 16)), "bfloat16"),
         # Padded for tensor cores, these read beyond their factors.
