@@ -95,7 +95,7 @@ def _broadcast(op: ir.Operation, dim: int) -> int | None:
 
 def _reshaped(op: ir.Operation, dim: int) -> int:
     """The dimension before a reshape, of the same size and distance; -1 where there is none."""
-    return _same(Value(op.results[0]).dims, Value(op.operands[0]).dims, dim)
+    return same_dimension(Value(op.results[0]).dims, Value(op.operands[0]).dims, dim)
 
 
 def _transposed(op: ir.Operation, dim: int) -> int:
@@ -110,7 +110,7 @@ _MOVES: dict[str, Callable[[ir.Operation, int], int | None]] = {
 }
 
 
-def _same(shape: Sequence[int], other: Sequence[int], dim: int) -> int:
+def same_dimension(shape: Sequence[int], other: Sequence[int], dim: int) -> int:
     """The dimension of another shape of as many elements that is one of this; -1 where there is none."""
     before = int(np.prod(shape[:dim]))
     for place, size in enumerate(other):
@@ -160,7 +160,7 @@ def _moved(op: ir.Operation, along: int | None, numbers: _Array) -> tuple[int | 
         return None, numbers[:1]
     if op.name == "stablehlo.broadcast_in_dim":
         return integers(op, "broadcast_dimensions")[along], numbers
-    place = _same(before, dims, along)
+    place = same_dimension(before, dims, along)
     return None if place < 0 else (place, numbers)
 
 
