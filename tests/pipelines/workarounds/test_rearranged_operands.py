@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import pytest
 
-from hloforge import Shape, ops, program
+from hloforge import Shape, Value, ops, program
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
@@ -49,6 +50,32 @@ def test_functions_of_what_a_broadcast_spreads_go_before_both() -> None:
     long, short = scaled.compile()(np.asarray(1.5, ml_dtypes.bfloat16), y, z)
     np.testing.assert_array_equal(long, 1.5 * y)
     np.testing.assert_array_equal(short, 1.5 * z)
+
+
+@program
+def turned(count: Shape.parse("s32[]"), x: Shape.parse("f32[4,4]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
+    def turn(number: Value, y: Value, *_: Value) -> tuple[Value, ...]:
+        positive = ops.abs(ops.transpose(y, [1, 0]))
+        again = ops.abs(ops.neg(positive))
+        return (
+            ops.add(number, 1),
+            y + y,
+            ops.broadcast_in_dim(again, [4, 4, 3], [0, 1]),
+            -ops.broadcast_in_dim(positive, [4, 4, 3], [0, 1]),
+        )
+
+    start = ops.broadcast_in_dim(x, [4, 4, 3], [0, 1])
+    results = ops.while_(lambda number, *_: ops.lt(number, count), turn, [ops.constant(0, "s32"), x, start, start])
+    return results[2], results[3]
+
+
+def test_functions_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IREE left the negation out."""
+    monkeypatch.setenv("HLOFORGE_CODEGEN", "iree")
+    positive, negative = turned.compile(cache=False)(np.int32(3), X)
+    want = 4 * X.T[:, :, None] + np.zeros(3, np.float32)
+    np.testing.assert_array_equal(positive, want)
+    np.testing.assert_array_equal(negative, -want)
 
 
 def test_chains_of_functions_go_before_in_one_walk() -> None:
