@@ -75,6 +75,67 @@ def test_gradients_of_loops_whose_elements_say_how_many_turns_they_make(dynamic:
     assert counts[1] > 32 > max(counts[0], counts[2]) > 0
 
 
+_WEIGHTS = torch.linspace(-0.4, 0.5, 16).reshape(4, 4)
+
+
+def _step(y: Any) -> Any:
+    return torch.tanh(y @ _WEIGHTS) * 0.1 + y * 1.05
+
+
+def _by_operators(kind: str, end: float) -> Any:
+    """A loop whose elements say how many turns it makes, within a branch, a map, a loop, or loops of loops."""
+
+    def loop(x: Any) -> Any:
+        return while_loop(lambda n, y: y.norm() < end, lambda n, y: (n + 1, _step(y)), (torch.tensor(0), x))[1]
+
+    def thrice(inner: Any) -> Any:
+        return lambda x: while_loop(lambda m, z: m < 3, lambda m, z: (m + 1, inner(z) * 0.7), (torch.tensor(0), x))[1]
+
+    return {
+        "branch": lambda x: torch.cond(x.sum() > 0, lambda x: loop(x), lambda x: loop(x * 0.5) * 3, (x,)),
+        "map": lambda x: torch._higher_order_ops.map(loop, x),
+        "loop": thrice(loop),
+        "loops of loops": thrice(thrice(loop)),
+    }[kind]
+
+
+def _in_python(kind: str, end: float) -> Any:
+    def loop(x: Any) -> Any:
+        while x.norm() < end:
+            x = _step(x)
+        return x
+
+    def thrice(inner: Any) -> Any:
+        def turned(x: Any) -> Any:
+            for _ in range(3):
+                x = inner(x) * 0.7
+            return x
+
+        return turned
+
+    return {
+        "branch": lambda x: loop(x) if x.sum() > 0 else loop(x * 0.5) * 3,
+        "map": lambda x: torch.stack([loop(row) for row in x]),
+        "loop": thrice(loop),
+        "loops of loops": thrice(thrice(loop)),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["branch", "map", "loop", "loops of loops"])
+def test_gradients_of_loops_within_other_control_flow(kind: str) -> None:
+    """The second end takes more turns than a program keeps at first."""
+    for end in (6.0, 60.0):
+        fast = torch.compile(_by_operators(kind, end), backend="hloforge", fullgraph=True, dynamic=False)
+        slow = _in_python(kind, end)
+        for sign in (1, -1):
+            given = [(torch.linspace(0.2, 1.5, 12).reshape(3, 4) * sign).requires_grad_() for _ in range(2)]
+            found, expected = fast(given[0]), slow(given[1])
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+            for result in (found, expected):
+                result.square().sum().backward()
+            torch.testing.assert_close(given[0].grad, given[1].grad, rtol=1e-3, atol=1e-3)
+
+
 def test_loops_over_rows_that_elements_choose() -> None:
     """A scan over a number of rows that is no constant, and a loop that carries such rows."""
 

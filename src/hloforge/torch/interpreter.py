@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -224,6 +224,24 @@ class Interpreter:
         finally:
             self.sizes = outer
 
+    @property
+    def _graphs(self) -> tuple[Callable[..., Any], Callable[..., tuple[Any, Any]], Callable[[Any], None]]:
+        """How a lowering runs graphs within the graph."""
+        return self.run_inner, self.run_counted, self.note_turns
+
+    def run_counted(self, graph_module: fx.GraphModule, arguments: Sequence[Any]) -> tuple[Any, Any]:
+        """``run_inner``, and the most turns of a loop in it that keeps the values of all: ``note_turns`` says so."""
+        outer, self.sizes = self.sizes, self.sizes.inner(self.sizes.room)
+        try:
+            found = self.run(graph_module, arguments)
+            return found, reduce(jnp.maximum, self.sizes.turns, jnp.zeros((), np.int64))
+        finally:
+            self.sizes = outer
+
+    def note_turns(self, turns: Any) -> None:
+        """Say how many turns a loop has made that keeps the values of all."""
+        self.sizes.turns.append(turns)
+
     def _call(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         arguments, named = _mapped(node.args, values), _mapped(node.kwargs, values)
         value = node.meta.get("val")
@@ -239,7 +257,7 @@ class Interpreter:
             function = lowering_of(node.target)
             if _is_open(node) or (function is None and rule_of(node.target)):
                 return self._call_open(node, arguments, named)
-            call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run_inner)
+            call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, *self._graphs)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)
             result = _as_declared(function(call, *arguments, **named), call.value)
@@ -284,7 +302,7 @@ class Interpreter:
             value,
             self.sizes.padded(said),
             self.key,
-            self.run_inner,
+            *self._graphs,
             sizes=self.sizes,
             said=said,
             result=value,

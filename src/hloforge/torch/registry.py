@@ -45,6 +45,8 @@ class Call:
         arguments: as the graph has them, tensors as FakeTensors.
         key: makes a new key for random numbers.
         run: runs a sub-graph on arrays: ``run(graph_module, arguments)``.
+        counted: as ``run``, of a graph whose loops may keep the values of their turns: its results, and the most turns.
+        note_turns: says to whoever calls the program how many turns such loops made.
     """
 
     target: Any
@@ -52,6 +54,8 @@ class Call:
     arguments: tuple[Any, ...]
     key: Callable[[], Any] = field(repr=False)
     run: Callable[..., Any] = field(repr=False)
+    counted: Callable[..., tuple[Any, Any]] = field(repr=False)
+    note_turns: Callable[[Any], None] = field(repr=False)
 
     @property
     def dtype(self) -> np.dtype[Any]:

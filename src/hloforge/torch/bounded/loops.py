@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch import turns as kept
 from hloforge.torch.bounded.registry import OpenCall, bounded, made
 
 
@@ -52,24 +53,27 @@ def while_loop_stack_output(
     if room is None:
         raise UnsupportedError(
             "nothing bounds the number of turns whose values it keeps",
-            hint="torch.scan, or a while_loop outside of other loops and branches, has a gradient",
+            hint="torch.scan, or a while_loop that is not in one, has a gradient",
         )
     start = tuple(map(jnp.asarray, carried))
+    keeps = kept.keep_turns(body)
 
     def going(state: Any) -> Any:
         found = call.run(condition, [*state[1], *others])
         return jnp.asarray(found[0] if isinstance(found, list | tuple) else found).reshape(())
 
     def turn(state: Any) -> Any:
-        number, now, stacks = state
-        found = call.run(body, [*now, *others])
+        number, now, stacks, before = state
+        found, turns = kept.run(call, body, [*now, *others], keeps)
         new = tuple(jnp.asarray(n, s.dtype) for n, s in zip(found, now, strict=True))
         at = jnp.minimum(number, room - 1)
-        return number + 1, new, tuple(s.at[at].set(n) for s, n in zip(stacks, new, strict=True))
+        stacks = tuple(s.at[at].set(n) for s, n in zip(stacks, new, strict=True))
+        return number + 1, new, stacks, kept.most(before, turns)
 
     # As PyTorch has it: a loop without turns keeps what it started with.
     stacks = tuple(jnp.zeros((room, *each.shape), each.dtype).at[0].set(each) for each in start)
-    number, _, stacks = jax.lax.while_loop(going, turn, (jnp.zeros((), np.int64), start, stacks))
+    first = (jnp.zeros((), np.int64), start, stacks, kept.no_turns(keeps))
+    number, _, stacks, within = jax.lax.while_loop(going, turn, first)
     turns = jnp.maximum(number, 1)
-    call.sizes.turns.append(turns)
+    kept.note(call, (*within, turns))
     return made(call, stacks, room, turns)

@@ -60,12 +60,13 @@ class Sizes:
         # As ``_largest``, of what cannot be larger, whether or not PyTorch's assertions hold.
         self._certain: dict[Any, int] = {}
 
-    def inner(self) -> Sizes:
+    def inner(self, room: int | None = None) -> Sizes:
         """The same for a graph within the graph, whose own symbols are added there.
 
-        No loop in it keeps values: the caller would not know how many turns it made.
+        Args:
+            room: as of the class; of a graph whose ``turns`` the caller does not pass on, no loop keeps values.
         """
-        inner = Sizes()
+        inner = Sizes(room)
         inner._largest, inner._real = dict(self._largest), dict(self._real)
         inner._certain, inner._least = dict(self._certain), dict(self._least)
         return inner

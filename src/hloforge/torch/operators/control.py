@@ -11,33 +11,42 @@ import jax
 import jax.numpy as jnp
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch import turns as kept
 from hloforge.torch.registry import Call, lowering_of, lowers
 
 
 @lowers("higher_order.cond")
 def cond(call: Call, predicate: Any, when_true: Any, when_false: Any, operands: Sequence[Any] = ()) -> Any:
+    keeps = kept.keep_turns(when_true, when_false)
     if isinstance(predicate, bool | int):
-        return call.run(when_true if predicate else when_false, operands)
-    return jax.lax.cond(
-        predicate.reshape(()),
-        lambda *given: tuple(call.run(when_true, given)),
-        lambda *given: tuple(call.run(when_false, given)),
-        *operands,
-    )
+        found, turns = kept.run(call, when_true if predicate else when_false, operands, keeps)
+    else:
+        found, turns = jax.lax.cond(
+            predicate.reshape(()),
+            lambda *given: kept.run(call, when_true, given, keeps),
+            lambda *given: kept.run(call, when_false, given, keeps),
+            *operands,
+        )
+    kept.note(call, turns)
+    return found
 
 
 @lowers("higher_order.while_loop")
 def while_loop(call: Call, condition: Any, body: Any, carried: Sequence[Any], others: Sequence[Any] = ()) -> Any:
     start = tuple(map(jnp.asarray, carried))
+    keeps = kept.keep_turns(body)
 
     def going(state: Any) -> Any:
-        return jnp.asarray(_first(call.run(condition, [*state, *others]))).reshape(())
+        return jnp.asarray(_first(call.run(condition, [*state[0], *others]))).reshape(())
 
     def turn(state: Any) -> Any:
-        new = call.run(body, [*state, *others])
-        return tuple(jnp.asarray(n, s.dtype) for n, s in zip(new, state, strict=True))
+        now, before = state
+        new, turns = kept.run(call, body, [*now, *others], keeps)
+        return tuple(jnp.asarray(n, s.dtype) for n, s in zip(new, now, strict=True)), kept.most(before, turns)
 
-    return jax.lax.while_loop(going, turn, start)
+    last, turns = jax.lax.while_loop(going, turn, (start, kept.no_turns(keeps)))
+    kept.note(call, turns)
+    return last
 
 
 def _first(result: Any) -> Any:
@@ -58,7 +67,10 @@ def scan(call: Call, body: Any, init: Sequence[Any], xs: Sequence[Any], others: 
 
 @lowers("higher_order.map_impl")
 def map_(call: Call, body: Any, xs: Sequence[Any], others: Sequence[Any] = ()) -> Any:
-    return jax.lax.map(lambda slices: tuple(call.run(body, [*slices, *others])), tuple(xs))
+    keeps = kept.keep_turns(body)
+    found, turns = jax.lax.map(lambda slices: kept.run(call, body, [*slices, *others], keeps), tuple(xs))
+    kept.note(call, turns)
+    return found
 
 
 @lowers("higher_order.associative_scan")
