@@ -26,7 +26,9 @@ loop began with, again and again ("maximum iteration count exceeded in fixed poi
 (``without_calls_in_loops``) compiles such a program without.
 
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
-conditional's result ("ref is null", or another array): there the branch hands on a copy.
+conditional's result ("ref is null", or another array): there the branch hands on a copy. So it does of what IREE may
+find to be such an array: the greater one of unsigned numbers and 0, a broadcast that is made before as well
+(``analysis/kin.py``).
 
 After an optimization barrier on what a loop carries, IREE does not wait for the previous iteration, which on a device
 with threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see
@@ -48,6 +50,7 @@ from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.kin import Kin
 from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -78,8 +81,10 @@ class KeepLoopBuffers(Pass):
         with in_context(module):
             for barrier in operations(module, {_BARRIER}):
                 _pass_carries(barrier)
-            for conditional in operations(module, _CONDITIONALS):
-                _copy_kept(conditional)
+            conditionals = operations(module, _CONDITIONALS)
+            kin = Kin.of(module) if conditionals else Kin()
+            for conditional in conditionals:
+                _copy_kept(conditional, kin)
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
             with ir.InsertionPoint.at_block_begin(block):
@@ -134,17 +139,26 @@ def _reads_arrays(condition: Any) -> bool:
     return any(isinstance(operand.type, ir.RankedTensorType) and operand.type.rank for operand in operands)
 
 
-def _copy_kept(conditional: Any) -> None:
-    """Let branches return copies of arrays of static shape that are used after the conditional."""
-    for region in conditional.regions:
-        end = list(region.blocks[0].operations)[-1].operation
+def _copy_kept(conditional: Any, kin: Kin) -> None:
+    """Let branches return copies of what may be an array, of static shape, that is used after the conditional."""
+    # All are asked before the first copy is one more reader.
+    kept = [
+        (operation.operation, number)
+        for region in conditional.regions
+        for operation in list(region.blocks[0].operations)[-1:]
+        for number, value in enumerate(operation.operation.operands)
+        if Value(value).shape.is_static and any(_is_used_behind(one, conditional) for one in kin.equals(value))
+    ]
+    for end, number in kept:
         with ir.InsertionPoint(end), end.location:
-            for number, value in enumerate(end.operands):
-                if _is_used_behind(value, conditional) and Value(value).shape.is_static:
-                    end.operands[number] = _opaque(Value(value)).ir
+            end.operands[number] = _opaque(Value(end.operands[number])).ir
 
 
 def _is_used_behind(value: Any, conditional: Any) -> bool:
+    """Whether a value is made before a conditional and used after it."""
+    maker = None if isinstance(value.owner, ir.Block) else in_block(value.owner.operation, conditional.block)
+    if maker is not None and not maker.is_before_in_block(conditional):
+        return False
     users = (in_block(use.owner.operation, conditional.block) for use in value.uses)
     return any(user is not None and conditional.is_before_in_block(user) for user in users)
 

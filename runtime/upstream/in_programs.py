@@ -39,7 +39,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "loop-buffers",
         "frees arrays that loops and conditionals take and return too early",
         passes=("keep-loop-buffers",),
-        where=("pipelines/workarounds/loop_buffers.py",),
+        where=("pipelines/workarounds/loop_buffers.py", "pipelines/analysis/kin.py"),
         upstream="iree-org/iree#24885, iree-org/iree#24841",
         since="3.12.0",
         reproducer="loop_buffers.mlir",

@@ -165,6 +165,43 @@ def test_branches_hand_on_copies_of_what_is_read_behind_them() -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+_FOUND_TO_BE_ONE: dict[str, Callable[[Value], Value]] = {
+    "as it is": lambda y: y,
+    "not less than 0": lambda y: ops.max(y, 0),
+    "behind a barrier": lambda y: ops.optimization_barrier(y),
+    "chosen": lambda y: ops.select(ops.broadcast(ops.constant(True, "pred"), [300]), y, ops.mul(y, 0)),
+    "slice of a broadcast": lambda y: ops.reshape(
+        ops.slice(ops.broadcast_in_dim(y, [2, 300], [1]), [0, 0], [1, 300]), [300]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _FOUND_TO_BE_ONE)
+def test_branches_hand_on_copies_of_what_may_be_read_behind_them(name: str) -> None:
+    """IREE finds these to be the array itself: "ref is null" (``jax`` 1550072)."""
+    with hloforge.Builder("handed_on") as builder:
+        which, x = builder.parameter(0, "s32[]"), builder.parameter(1, "u32[300]")
+        y = ops.mul(x, 3)
+        branches: list[Callable[[Value], Value]] = [_FOUND_TO_BE_ONE[name], lambda y: y * y]
+        program = builder.build((y, ops.conditional(which, branches, [y, y])))
+    lower(program.module)
+    (conditional,) = operations(program.module, {"stablehlo.case", "stablehlo.if"})
+    made = [list(region.blocks[0].operations)[-1].operands[0].owner for region in conditional.regions]
+    assert all(op.name == "stablehlo.select" and op.parent == conditional for op in made)
+
+
+def test_what_is_apart_is_not_copied() -> None:
+    with hloforge.Builder("apart") as builder:
+        which, x, z = (builder.parameter(n, text) for n, text in enumerate(("s32[]", "u32[300]", "u32[300]")))
+        y = ops.mul(x, 3)
+        chosen = ops.conditional(which, [lambda y: y * 5, lambda y: y * y], [y, y])
+        program = builder.build((ops.add(z, z), chosen))
+    lower(program.module)
+    (conditional,) = operations(program.module, {"stablehlo.case", "stablehlo.if"})
+    made = [list(region.blocks[0].operations)[-1].operands[0].owner.name for region in conditional.regions]
+    assert made == ["stablehlo.multiply"] * 2
+
+
 def counted(*first: Value, turn: Callable[..., list[Value]]) -> list[Value]:
     """What a loop of three turns makes of arrays, given its counter and them."""
     start = ops.constant(0, "s32")
