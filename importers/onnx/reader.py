@@ -72,10 +72,33 @@ class OnnxTemplate(Template):
 
     def declared_results(self) -> list[Shape]:
         zipped = {node.output[0] for node in self.model.graph.node if node.op_type == "ZipMap" and node.output}
-        return [
-            Shape.array("f32", -1, -1) if entry.name in zipped else _shape_of(entry, self.file, rank=1)
-            for entry in self.model.graph.output
-        ]
+        found: list[Shape] = []
+        for entry in self.model.graph.output:
+            if entry.name in zipped:
+                found.append(Shape.array("f32", -1, -1))
+            elif entry.type.WhichOneof("value") == "sequence_type":
+                found += self._declared_items(entry)
+            else:
+                found.append(_shape_of(entry, self.file, rank=1))
+        return found
+
+    def _declared_items(self, entry: Any) -> list[Shape]:
+        """What a model of open sizes says of an output that is a sequence.
+
+        Raises:
+            UnsupportedError: its length may depend on the sizes.
+        """
+        from onnx.helper import make_value_info
+
+        made = next((node for node in self.model.graph.node if entry.name in node.output), None)
+        if made is None or made.op_type != "SequenceConstruct":
+            raise UnsupportedError(
+                f"{entry.name!r} is a sequence whose length is not known before the call",
+                hint="make it by SequenceConstruct, or compile the model for fixed sizes",
+                location=Location(self.file),
+            )
+        item = make_value_info(entry.name, entry.type.sequence_type.elem_type)
+        return [_shape_of(item, self.file, rank=1) for _ in made.input]
 
     def imported(self, shapes: Sequence[Shape], values: Mapping[int, np.ndarray[Any, Any]]) -> Program:
         """The program for static shapes. Raises Needs, and as of ``read_onnx``."""
@@ -93,8 +116,9 @@ class OnnxTemplate(Template):
             scope = Scope(builder.importing, functions, tensors, versions)
             scope.add_initializers(self.model.graph)
             scope.add_nodes(self.model.graph.node)
-            names = [entry.name for entry in self.model.graph.output]
-            tensors = {name: scope.named(name) for name in names}
+            outputs = [entry.name for entry in self.model.graph.output]
+            tensors = dict(item for name in outputs for item in _items(name, scope.named(name)))
+            names = list(tensors)
             tensors = {name: as_text(tensor) if is_text(tensor) else tensor for name, tensor in tensors.items()}
             results = [_result(tensors[name], name) for name in names]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
@@ -135,6 +159,13 @@ def _shape_of(entry: Any, file: str, rank: int | None = None) -> Shape:
     return Shape.array(element, *sizes)
 
 
+def _items(name: str, tensor: Any) -> list[tuple[str, Any]]:
+    """The results that an output is: those of a sequence one after the other, by their numbers."""
+    if not isinstance(tensor, list):
+        return [(name, tensor)]
+    return [item for number, each in enumerate(tensor) for item in _items(f"{name}.{number}", each)]
+
+
 def _is_text(entry: Any) -> bool:
     import onnx
 
@@ -148,4 +179,4 @@ def _result(tensor: Any, name: str) -> Value:
         return tensor.cut()
     if isinstance(tensor, Value | np.ndarray):
         return lift(tensor)
-    raise UnsupportedError(f"the output {name!r} is a sequence or optional; a program returns tensors")
+    raise UnsupportedError(f"the output {name!r} is an absent optional; a program returns tensors")

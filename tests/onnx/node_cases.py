@@ -109,6 +109,8 @@ def _numbers(array: Any, table: Sequence[Any] | None) -> Any:
 
 
 def _expected(program: Program, outputs: Sequence[Any]) -> list[Any]:
+    # A sequence is a result for each of its tensors.
+    outputs = [each for output in outputs for each in (output if isinstance(output, list) else [output])]
     labels, names = dict(program.signature.labels), program.signature.result_names or [""] * len(outputs)
     return [_numbers(array, labels.get(name)) for name, array in zip(names, outputs, strict=False)]
 

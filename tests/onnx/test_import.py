@@ -70,9 +70,45 @@ def test_strings_and_sequences_are_refused_by_name() -> None:
         UnsupportedError, match="strings are numbers of a table in a program, and StringNormalizer needs"
     ):
         read(model(nodes, {"x": (TensorProto.STRING, [1])}, {"y": (TensorProto.STRING, [1])}))
-    with pytest.raises(UnsupportedError, match="'y' is a sequence"):
-        construct = [helper.make_node("SequenceConstruct", ["x"], ["y"])]
-        read(model(construct, *VECTOR))
+    x = helper.make_sequence_type_proto(helper.make_tensor_type_proto(F32, [2]))
+    graph = helper.make_graph(
+        [helper.make_node("SequenceAt", ["x", "n"], ["y"])],
+        "g",
+        [helper.make_value_info("x", x)],
+        [helper.make_tensor_value_info("y", F32, [2])],
+        [numpy_helper.from_array(np.array(0), "n")],
+    )
+    with pytest.raises(UnsupportedError, match="'x' is a sequence"):
+        read(helper.make_model(graph).SerializeToString())
+
+
+@pytest.mark.parametrize("rows", [3, "n"])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_an_output_that_is_a_sequence_is_a_result_for_each_tensor(rows: Any, pairs: bool) -> None:
+    """The classes of several targets, as skl2onnx writes them; of open sizes the signature has to say how many."""
+    nodes = [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Neg", ["e"], ["m"])]
+    nodes += [helper.make_node("SequenceConstruct", ["e", "m"], ["s"])]
+    nodes += [helper.make_node("SequenceInsert", ["s", "x"], ["y"])] if pairs else []
+    kind = helper.make_tensor_type_proto(F32, [rows, 2])
+    outputs = [
+        helper.make_value_info("y" if pairs else "s", helper.make_sequence_type_proto(kind)),
+        helper.make_tensor_value_info("m", F32, [rows, 2]),
+    ]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", F32, [rows, 2])], outputs)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    if pairs and rows == "n":
+        with pytest.raises(UnsupportedError, match="length is not known before the call"):
+            read(data)
+        return
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    expected = [np.exp(x), -np.exp(x), *([x] if pairs else []), -np.exp(x)]
+    found = hloforge.load(hloforge.compile(data))(x)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    if rows == 3:
+        names = read(data).signature.result_names
+        assert list(names) == [f"{'y' if pairs else 's'}.{n}" for n in range(len(expected) - 1)] + ["m"]
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60])

@@ -357,6 +357,24 @@ def test_checks_that_always_hold_cost_nothing() -> None:
     assert not program.session.manifest.host_calls
 
 
+def test_a_check_of_all_elements_reads_no_padding() -> None:
+    """As ``torch._check_tensor_all`` writes it."""
+
+    class Checked(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            torch._check_tensor_all(x > -100)
+            rows = x[x[:, 0] > 0]
+            return rows * 2, torch.ops.aten._is_any_true(rows > 1), torch.ops.aten._is_all_true(rows > 0)
+
+    x = torch.randn(9, 3)
+    program = hloforge.torch.compile(Checked(), (x,))
+    for given in (x, x.abs(), x.abs() + 2, -x.abs()):
+        for found, expected in zip(program(given), Checked()(given), strict=True):
+            assert torch.equal(found, expected)
+    with pytest.raises(hloforge.ArgumentError):
+        program(x - 1000)
+
+
 def test_an_assertion_of_a_tensor_ends_the_call() -> None:
     def function(x: Any) -> Any:
         torch._assert_async((x < 10).all(), "x is too large")

@@ -49,8 +49,17 @@ def _reduction(neutral: Callable[[Any], Any], *names: str) -> None:
     bounded(*names)(rule)
 
 
-_reduction(lambda _: 0, "aten.sum", "prims.sum", "aten.any", "aten.nansum", "aten.count_nonzero", "prims.xor_sum")
-_reduction(lambda _: 1, "aten.prod", "prims.prod", "aten.all")
+_reduction(
+    lambda _: 0,
+    "aten.sum",
+    "prims.sum",
+    "aten.any",
+    "aten._is_any_true",
+    "aten.nansum",
+    "aten.count_nonzero",
+    "prims.xor_sum",
+)
+_reduction(lambda _: 1, "aten.prod", "prims.prod", "aten.all", "aten._is_all_true")
 _reduction(least, "aten.amax", "prims.amax", "aten.max.default", "aten.max.dim", "aten.logsumexp")
 _reduction(most, "aten.amin", "prims.amin", "aten.min.default", "aten.min.dim")
 _reduction(least, "aten._softmax", "aten._safe_softmax", "aten._log_softmax")

@@ -51,12 +51,12 @@ def amin(call: Call, x: Any, dims: Any = None, keepdim: bool = False, **_: Any) 
     return jnp.min(x, axes(x, dims), keepdims=keepdim)
 
 
-@lowers("aten.any")
+@lowers("aten.any", "aten._is_any_true")
 def any_(call: Call, x: Any, dims: Any = None, keepdim: bool = False) -> Any:
     return jnp.any(x != 0, axes(x, dims), keepdims=keepdim)
 
 
-@lowers("aten.all")
+@lowers("aten.all", "aten._is_all_true")
 def all_(call: Call, x: Any, dims: Any = None, keepdim: bool = False) -> Any:
     return jnp.all(x != 0, axes(x, dims), keepdims=keepdim)
 
