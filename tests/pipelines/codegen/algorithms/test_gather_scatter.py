@@ -179,7 +179,9 @@ def test_scatters_combine_whole_windows_in_order(found: dict[str, Any], how: str
     actual = [operand.copy() for operand in operands]
     compiled(write, 5)(indices, *actual, *updates)
     expected = [operand.copy() for operand in operands]
-    for index in product(*map(range, found["result"])):
+    # Window by window, in the order of the batches, whichever dimensions come first in the updates.
+    batches = [dim for dim in range(len(found["result"])) if dim not in found["offsets"]]
+    for index in sorted(product(*map(range, found["result"])), key=lambda index: [index[dim] for dim in batches]):
         start = _starts(found, index, indices)
         ranges = zip(start, found["operand"], found["sizes"], strict=True)
         if all(0 <= number <= size - part for number, size, part in ranges):
