@@ -27,7 +27,9 @@ class Accesses(Rules):
         uses: all numbers of elements and places that the code computes.
         cost: in sums, of all elements that were asked for.
         conditions: under which something is read.
-        is_irregular: whether a place depends on what is in memory.
+        is_irregular: whether a place depends on what is in memory and differs from one iteration to the next.
+        fixed: symbols of places that are in memory and are the same in all iterations, as of a slice that begins where
+            a loop's counter says; each with what ``start`` was asked.
         computed: arrays whose elements are.
     """
 
@@ -37,6 +39,7 @@ class Accesses(Rules):
     cost: int = 0
     conditions: list[Condition] = field(default_factory=list)
     is_irregular: bool = False
+    fixed: dict[Symbol, tuple[Array, Place, int, Any]] = field(default_factory=dict)
     computed: set[Array] = field(default_factory=set)
     _known: set[Any] = field(default_factory=set)
     _symbols: dict[Any, Index] = field(default_factory=dict)
@@ -62,10 +65,15 @@ class Accesses(Rules):
     def number(self, index: Index, element: str) -> None:
         self.uses.append(index)
 
-    def start(self, element: Any, array: Array, most: int, key: Any) -> Index:
-        self.is_irregular = True
+    def start(self, array: Array, at: Place, most: int, key: Any) -> Index:
+        self.element(array, at)
         if key not in self._symbols:
-            self._symbols[key] = Index(((Symbol(most), 1),))
+            symbol = Symbol(most)
+            self._symbols[key] = Index(((symbol, 1),))
+            if any(index.terms for index in at):
+                self.is_irregular = True
+            else:
+                self.fixed[symbol] = array, at, most, key
         return self._symbols[key]
 
     def choose(

@@ -172,7 +172,9 @@ class Emitter(Rules):
         value = self.value(index)
         return table.apply("convert", [value], ["i64"], element, {})
 
-    def start(self, element: Element, array: Array, most: int, key: Any) -> Index:
+    def start(self, array: Array, at: Place, most: int, key: Any) -> Index:
+        element = self.element(array, at)
+
         def clamped() -> Index:
             assert isinstance(element, Value)
             signed = not array.element.startswith("u")

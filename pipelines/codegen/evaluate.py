@@ -64,8 +64,8 @@ class Rules(ABC):
         """A place as an element."""
 
     @abstractmethod
-    def start(self, element: Made, array: Array, most: int, key: Any) -> Index:
-        """A number that was computed as a place, between 0 and ``most``."""
+    def start(self, array: Array, at: Place, most: int, key: Any) -> Index:
+        """The element of an array as a place, between 0 and ``most``."""
 
     @abstractmethod
     def choose(
@@ -178,7 +178,7 @@ class Rules(ABC):
 
     def _starts(self, op: Op, starts: Sequence[Array], most: Sequence[int]) -> list[Index]:
         return [
-            places.ZERO if room == 0 else self.start(self.element(start, ()), start, room, (op, d))
+            places.ZERO if room == 0 else self.start(start, (), room, (op, d))
             for d, (start, room) in enumerate(zip(starts, most, strict=True))
         ]
 
@@ -220,8 +220,7 @@ class Rules(ABC):
             where = list(batch)
             if vector < starts.rank:
                 where.insert(vector, places.constant(number))
-            element = self.element(starts, tuple(where))
-            found[d] = found[d] + self.start(element, starts, room, (op, number, tuple(where)))
+            found[d] = found[d] + self.start(starts, tuple(where), room, (op, number, tuple(where)))
         return self.element(operand, tuple(found))
 
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.chains import LONGEST
+from hloforge.pipelines.codegen.choices import is_choice
 from hloforge.pipelines.codegen.emit import Memory, parts
 from hloforge.pipelines.codegen.evaluate import Condition
 from hloforge.pipelines.codegen.graph import Array
@@ -25,7 +26,7 @@ from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_or
 from hloforge.pipelines.codegen.segments import Segment
 from hloforge.pipelines.codegen.selected_rows import SelectedRows, selected_rows
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
-from hloforge.pipelines.codegen.sums import DEAR, SumLoops, is_choice
+from hloforge.pipelines.codegen.sums import DEAR, SumLoops
 
 # The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
 _LEAST_ALONG, _LEAST_ACROSS = 8, 8
@@ -125,7 +126,8 @@ class NestWriter(SumLoops):
                 for array, number in dict.fromkeys(found.loads)
                 if dict(number.terms).get(symbol) == 1 and abs(dict(number.terms).get(last, 0)) > 1
             ]
-            plain = {symbol for index in (*place, *(self._nest.origin or ())) for symbol, _ in index.terms}
+            known = (*place, *(self._nest.origin or ()))
+            plain = {*found.fixed, *(symbol for index in known for symbol, _ in index.terms)}
             held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms)][:_MOST_HELD]
             sizes = Sizes(group.size, groups[-1].size)
             is_small = min(sizes.along, sizes.across) < SIDE
@@ -195,7 +197,8 @@ class NestWriter(SumLoops):
         """What is read of rows that are added up, several at once."""
         place, found = self._nest.analysis(self._in_memory)
         rows, columns = (Loop(group.dims[-1], group.size) for group in self._groups[-2:])
-        return short_rows(place, found, rows, columns, self._writer.vector_bytes)
+        are_choices = all(map(is_choice, self._nest.reductions))
+        return short_rows(place, found, rows, columns, self._writer.vector_bytes, are_choices=are_choices)
 
     def _sums_of_short_rows(self, held: Sequence[Held]) -> None:
         """Reductions of rows: a line of sums, one for each of some rows, which are read transposed."""
@@ -263,7 +266,8 @@ class NestWriter(SumLoops):
         place, found = nest.analysis(self._in_memory)
         uses = [factors for index in found.uses for factors in factors_of(index)]
         loops = (rows.dims[-1], rows.size), (columns.dims[-1], columns.size)
-        return row_blocks(place, found, *loops, uses, adds_rows=adds_rows)
+        are_dear = bool(nest.reductions) and not adds_rows
+        return row_blocks(place, found, *loops, uses, adds_rows=adds_rows, are_dear=are_dear)
 
     def _selected_rows(self) -> SelectedRows | None:
         """Short rows with borders that are taken together."""

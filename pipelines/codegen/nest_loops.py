@@ -7,16 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.choices import place_of
 from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.elements.comparisons import select
+from hloforge.pipelines.codegen.elements.kinds import single
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.emit import Emitter, Memory, parts
 from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.extremes import Keys
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.groups import Group, groups_of
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
-from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.lang.values import I8, Value, is_float
 from hloforge.pipelines.codegen.row_blocks import is_extreme, is_float_sum
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
@@ -65,6 +69,8 @@ class NestLoops:
         self._counters: dict[int, Index] = {}
         self._pieces = self._cut()
         self._is_cutting = True
+        # What a register holds of reductions is a float, where the loops do not say otherwise.
+        self._keys = Keys()
 
     def _cut(self) -> dict[Group, list[Segment]]:
         """The pieces of loops, where these are cut."""
@@ -141,12 +147,17 @@ class NestLoops:
 
     def _here(self, number: Index) -> Index:
         """A number of an element in the counters of the loops that are being written."""
-        place, _ = self._nest.analysis(self._in_memory)
+        place, accesses = self._nest.analysis(self._in_memory)
         counters = {index.terms[0][0]: d for d, index in enumerate(place) if index.terms}
         found = places.constant(number.offset)
         for symbol, factor in number.terms:
-            # Others are of the place where the loops begin.
-            here = self._counters[counters[symbol]] if symbol in counters else Index(((symbol, 1),))
+            if symbol in counters:
+                here = self._counters[counters[symbol]]
+            elif symbol in accesses.fixed:
+                here = self._emitter.start(*accesses.fixed[symbol])
+            else:
+                # Of the place where the loops begin.
+                here = Index(((symbol, 1),))
             found = found + here * factor
         return found
 
@@ -182,18 +193,29 @@ class NestLoops:
         given = iter(carried)
         found: list[Value] = []
         for op in self._nest.reductions:
+            terms = self._terms(op)
+            if op in self._keys:
+                found.append(self._keys.joined(op, next(given), single(terms[0])))
+                continue
             so_far = [element_of(result.element, given) for result in op.results]
-            for element in combine(self._emitter, op.inner[0], so_far, self._terms(op)):
+            for element in combine(self._emitter, op.inner[0], so_far, terms):
                 found += parts(element)
         return found
 
     def _joined(self, values: Sequence[Value], others: Sequence[Element]) -> list[Value]:
-        """Sums so far, as parts, with others."""
+        """Sums so far, as parts, with others; of choices in the order of their places."""
         given, more = iter(values), iter(others)
         found: list[Value] = []
         for op in self._nest.reductions:
             so_far = [element_of(result.element, given) for result in op.results]
             own = [next(more) for _ in op.results]
+            if (number := place_of(op)) is not None:
+                new, old = single(own[number]), single(so_far[number])
+                is_before = new < old if is_float(new.kind) else new.compare("ult", old)
+                so_far, own = (
+                    [select(is_before, *pair) for pair in zip(*pairs, strict=True)]
+                    for pairs in ((own, so_far), (so_far, own))
+                )
             found += [part for one in combine(self._emitter, op.inner[0], so_far, own) for part in parts(one)]
         return found
 

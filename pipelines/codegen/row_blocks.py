@@ -20,6 +20,8 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 _LEAST, _LEAST_ADDED, _MOST = 5, 2, 31
 # Elements of a block, at least, and blocks from which on it pays.
 _BLOCK, _BLOCKS = 96, 4
+# Columns that are not written out, and elements that vectors leave no rest of: then few dear rows pay as well.
+_NOT_WRITTEN, _WHOLE = 9, 8
 _MOST_REPEATED = 4
 _ORDERLESS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
@@ -56,6 +58,7 @@ def row_blocks(
     uses: Sequence[dict[Symbol, int]],
     *,
     adds_rows: bool,
+    are_dear: bool = False,
 ) -> RowBlocks | None:
     """The blocks of two loops, the second inside the first; None where rows do not follow each other in memory.
 
@@ -64,14 +67,17 @@ def row_blocks(
         columns: the same of columns.
         uses: the factors of counters in all that the code computes.
         adds_rows: whether a reduction adds rows up.
+        are_dear: whether it adds up what costs much in each row.
     """
     (row_dim, total), (column_dim, size) = rows, columns
     count = -(-_BLOCK // size)
     least = _LEAST_ADDED if adds_rows else _LEAST
-    if not least <= size <= _MOST or total < _BLOCKS * count or found.conditions or found.is_irregular:
+    pays = total >= _BLOCKS * count or (are_dear and size >= _NOT_WRITTEN and total * size % _WHOLE == 0)
+    if not least <= size <= _MOST or not pays or found.conditions or found.is_irregular:
         return None
+    count = min(count, total)
     row, column = (place[d].terms[0][0] for d in (row_dim, column_dim))
-    plain = {index.terms[0][0] for index in place if index.terms}
+    plain = {*found.fixed, *(index.terms[0][0] for index in place if index.terms)}
     repeated: list[tuple[Array, Index]] = []
     spread: list[tuple[Array, Index]] = []
     for array, number in dict.fromkeys(found.loads):

@@ -92,7 +92,7 @@ def _dynamic_update_slice(generator: Generator, op: Op) -> None:
     emitter = Emitter(generator.writer.function, generator.memory)
     most = [size - part for size, part in zip(operand.shape, change.shape, strict=True)]
     first = [
-        places.ZERO if room == 0 else emitter.start(emitter.element(start, ()), start, room, (op, d))
+        places.ZERO if room == 0 else emitter.start(start, (), room, (op, d))
         for d, (start, room) in enumerate(zip(starts, most, strict=True))
     ]
     if not change.elements:

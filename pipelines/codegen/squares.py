@@ -28,9 +28,9 @@ _MOST_LANES = 16
 _KINDS = {1: "i8", 2: "i16", 4: "float", 8: "double"}
 # Processors of shorter vectors have no masks for each element type.
 _MASKED = 64
-# The shortest row that is taken together with others, the longest one if vectors leave a rest of it, and arrays that
-# are kept for some rows.
-_LEAST_ROW, _LONGEST_ROW, _MOST_HELD = 9, 63, 4
+# The shortest row that is taken together with others, the longest one if vectors leave a rest of it or make nothing of
+# it, and arrays that are kept for some rows.
+_LEAST_ROW, _LONGEST_ROW, _LONGEST_CHOICE, _MOST_HELD = 9, 63, 128, 4
 # Bytes from one vector to the next that processors do not foresee, in arrays that no cache near them holds.
 _FAR, _LARGE = 1024, 1 << 18
 
@@ -72,18 +72,21 @@ class Held:
     stride: int
 
 
-def short_rows(place: Place, found: Accesses, rows: Loop, columns: Loop, vector_bytes: int) -> list[Held] | None:
+def short_rows(
+    place: Place, found: Accesses, rows: Loop, columns: Loop, vector_bytes: int, *, are_choices: bool
+) -> list[Held] | None:
     """What is read of rows that reductions add up, so that several rows are added up at once; None where they are not.
 
     Args:
         rows: the loop over rows.
         columns: the loop over the elements of a row.
+        are_choices: whether LLVM makes no vectors of the reductions along a row.
     """
-    most = SIDE if columns.size % _MOST_LANES == 0 else _LONGEST_ROW
+    most = _LONGEST_CHOICE if are_choices else SIDE if columns.size % _MOST_LANES == 0 else _LONGEST_ROW
     if not _LEAST_ROW <= columns.size <= most or rows.size < SIDE or found.conditions or found.is_irregular:
         return None
     row, column = (place[loop.dim].terms[0][0] for loop in (rows, columns))
-    plain = {index.terms[0][0] for index in place if index.terms}
+    plain = {*found.fixed, *(index.terms[0][0] for index in place if index.terms)}
     held = []
     for array, number in dict.fromkeys(found.loads):
         factors = dict(number.terms)

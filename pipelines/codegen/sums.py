@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.chains import LONGEST, Terms, cut
+from hloforge.pipelines.codegen.choices import is_choice
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory, parts
-from hloforge.pipelines.codegen.graph import Op
+from hloforge.pipelines.codegen.extremes import Keys
 from hloforge.pipelines.codegen.groups import Group
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import UNROLLED
@@ -38,9 +39,9 @@ _FEW_COLUMNS = 4
 _LINE_OF_LANES = 16
 # Sums that the terms of short rows cost before they are computed by blocks.
 DEAR = 12
-# Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
-_LANES = 64
-_CHOICES = frozenset({"compare", "select", "and", "or", "not", "maximum", "minimum"})
+# Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations, or one vector. Lanes
+# are combined one after the other, so that a row has some times as many elements.
+_LANES, _FEW_LANES, _ROUNDS = 64, 16, 4
 # Of a loop that is one of parts of a group: the piece of the group, its first place and the one after its last.
 Limits: TypeAlias = "dict[Group, tuple[Segment, Value, Value]]"
 
@@ -69,6 +70,7 @@ class SumLoops(NestLoops):
             columns: a few that follow each other in memory, each of which has sums.
         """
         reductions = self._nest.reductions
+        keys = self._keys = Keys(reductions, self._writer.vector_bytes)
         count = columns.size if columns else 1
 
         def each(body: Callable[..., list[Value]], *values: list[Value]) -> list[Value]:
@@ -84,7 +86,8 @@ class SumLoops(NestLoops):
             return found
 
         def starts() -> list[Value]:
-            return [value for op in reductions for element in self._starts(op) for value in parts(element)]
+            found = [(op, value) for op in reductions for element in self._starts(op) for value in parts(element)]
+            return [keys.key(op, value) if op in keys else value for op, value in found]
 
         def add(carried: list[Value]) -> list[Value]:
             self._store_maps()
@@ -94,7 +97,8 @@ class SumLoops(NestLoops):
             results, number = iter(carried), self._result_number()
             for op in reductions:
                 for result in op.results:
-                    self._store(result, element_of(result.element, results), number)
+                    made = keys.value(next(results)) if op in keys else element_of(result.element, results)
+                    self._store(result, made, number)
             return []
 
         def loops(pieces: Sequence[_Piece], limits: Limits, carried: list[Value]) -> list[Value]:
@@ -111,8 +115,8 @@ class SumLoops(NestLoops):
                 segment, start, stop = limits[group]
                 return over(segment, piece, rest, limits, (start, stop), carried)
             segments = self._segments(group)
-            if not rest and len(segments) == 1 and self._gains_by_lanes(group):
-                return self._by_lanes(group, carried)
+            if not rest and len(segments) == 1 and (lanes := self._lanes_of_choice(group)):
+                return self._by_lanes(group, lanes, carried)
             for segment in segments:
                 with self._cutting(self._is_cutting and not segment.is_border):
                     carried = over(segment, piece, rest, limits, (segment.start, segment.stop), carried)
@@ -211,38 +215,40 @@ class SumLoops(NestLoops):
         if any(array not in nest.unstored for array in nest.maps) or (len(reduced) == 1 and self._is_plain(reduced[0])):
             return False
         row = place[rows.dims[-1]].terms[0][0]
-        plain = {index.terms[0][0] for index in place if index.terms}
+        plain = {*found.fixed, *(index.terms[0][0] for index in place if index.terms)}
         factors = [dict(number.terms) for _, number in found.loads]
         return all(one.keys() <= plain for one in factors) and {one.get(row, 0) for one in factors} in ({0, 1}, {1})
 
-    def _gains_by_lanes(self, group: Group) -> bool:
-        """Whether LLVM makes no vectors of a reduction, such as an extreme with its place."""
-        return group.size >= 4 * _LANES and all(is_choice(op) for op in self._nest.reductions)
+    def _lanes_of_choice(self, group: Group) -> int:
+        """Lanes of a reduction that LLVM makes no vectors of, such as an extreme with its place; 0 for other ones."""
+        if not all(map(is_choice, self._nest.reductions)):
+            return 0
+        return next((lanes for lanes in (_LANES, _FEW_LANES) if group.size >= _ROUNDS * lanes), 0)
 
-    def _by_lanes(self, group: Group, carried: list[Value]) -> list[Value]:
+    def _by_lanes(self, group: Group, lanes: int, carried: list[Value]) -> list[Value]:
         """A reduction of every so many elements for each of some lanes, and then of these.
 
         The results of lanes are in memory, where LLVM's vectors take them from.
         """
         function, emitter, reductions = self._function, self._emitter, self._nest.reductions
         results = [result for op in reductions for result in op.results]
-        lines = [self._line(result, _LANES) for result in results]
-        with function.loop(0, _LANES) as lane, emitter.scope():
+        lines = [self._line(result, lanes) for result in results]
+        with function.loop(0, lanes) as lane, emitter.scope():
             self._enter(group, sum_of(function.index(0), group.size, lane))
             self._store_maps()
             terms = [term for op in reductions for term in self._terms(op)]
             for line, term in zip(lines, terms, strict=True):
                 line.store(term, lane)
-        whole = group.size // _LANES * _LANES
+        whole = group.size // lanes * lanes
         with (
-            function.loop(_LANES, whole, _LANES) as begin,
+            function.loop(lanes, whole, lanes) as begin,
             emitter.scope(),
-            function.loop(0, _LANES) as lane,
+            function.loop(0, lanes) as lane,
             emitter.scope(),
         ):
             self._enter(group, sum_of(begin, group.size, lane))
             self._add_to(lines, lane)
-        loop = function.loop(0, _LANES, carried=carried)
+        loop = function.loop(0, lanes, carried=carried)
         with loop as (lane, values), emitter.scope():
             loop.next(self._joined(values, [line.load(lane) for line in lines]))
         if whole == group.size:
@@ -365,8 +371,3 @@ class SumLoops(NestLoops):
 
     def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
         self._enter(last, sum_of(begin, last.size, column) if not begin.is_constant else column)
-
-
-def is_choice(op: Op) -> bool:
-    """Whether a reduction keeps one of two pairs, whichever comes first, as extremes with their places do."""
-    return len(op.results) == 2 and all(inner.name in _CHOICES for inner in op.inner[0].ops)

@@ -45,9 +45,21 @@ def ordered_bits(x: Value, element: str) -> Value:
     return _ordered(bits_of_bfloat(x) if element == "bf16" else x.bits())
 
 
+def order_of_float(x: Value) -> Value:
+    """The same of what a register holds, which is a wider float for those of 16 bits."""
+    return _ordered(x.bits())
+
+
+def float_of_order(word: Value) -> Value:
+    """Back from ``order_of_float``."""
+    return from_bits(_ordered(word))
+
+
 def _ordered(word: Value) -> Value:
     """The bits of a float as an integer of the same order, and back."""
-    return word ^ word.shifted_right(bits_of(word.kind) - 1, signed=True).shifted_right(1)
+    width = bits_of(word.kind)
+    # By a mask and not by a shift: AVX-512 has an instruction for both operations together.
+    return word ^ (word.shifted_right(width - 1, signed=True) & ((1 << (width - 1)) - 1))
 
 
 def select(flag: Value, yes: Element, no: Element) -> Element:

@@ -13,7 +13,7 @@ import pytest
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.row_blocks import row_blocks
-from tests.pipelines.codegen.jax_programs import check
+from tests.pipelines.codegen.jax_programs import check, normal
 
 _PROGRAMS: dict[str, Callable[..., Any]] = {
     "sums of columns": lambda x: x.sum(-2),
@@ -65,3 +65,13 @@ def test_only_rows_that_follow_each_other_are_taken_together() -> None:
 def test_columns_of_several_rows_at_once(rows: int) -> None:
     x = np.random.default_rng(1).standard_normal((rows, 100)).astype(np.float32)
     check(lambda x: (x.sum(0), x.max(0), x.argmin(0), (x * x[0]).sum(0), jnp.exp(x).sum(0)), x)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 20), (4, 30), (5, 9), (16, 10), (8, 31)])
+def test_few_rows_of_dear_terms(rows: int, columns: int) -> None:
+    """In a loop, where their sums are read again."""
+
+    def function(x: Any) -> Any:
+        return jax.lax.fori_loop(0, 5, lambda _, x: x - 0.1 * jnp.cos(x).sum(-1, keepdims=True) + x[:1], x)
+
+    check(function, normal(rows, columns))
