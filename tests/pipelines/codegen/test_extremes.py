@@ -89,7 +89,7 @@ def test_places_of_extremes(rows: int, columns: int, dtype: Any) -> None:
 @pytest.mark.parametrize("columns", [2, 5, 12])
 @pytest.mark.parametrize("index", [np.int32, np.uint8])
 def test_places_of_extremes_of_columns(columns: int, index: Any) -> None:
-    """Whose rows are taken several at once."""
+    """Over rows, several of which may be taken at once."""
     x = np.random.default_rng(columns).integers(-9, 9, (250, columns)).astype(np.float32)
     x[101:240:3, columns // 2] = np.nan
     check(lambda x: jax.lax.argmax(x, 0, index), x)
