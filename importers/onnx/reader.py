@@ -126,7 +126,7 @@ class OnnxTemplate(Template):
             **texts,
             **{name: tensor.table for name, tensor in tensors.items() if isinstance(tensor, Text)},
         }
-        labels = {name: tuple(table.entries) for name, table in tables.items()}
+        labels: dict[str, tuple[str | int, ...]] = {name: tuple(table.entries) for name, table in tables.items()}
         labels |= {name: builder.importing.columns[name] for name in names if name in builder.importing.columns}
         program.describe(result_names=names, labels=labels)
         program.source = self.file
