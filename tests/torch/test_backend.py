@@ -357,3 +357,25 @@ def test_what_was_compiled_comes_from_the_cache_on_disk(tmp_path: Path, monkeypa
             warnings.simplefilter("error", UserWarning)
             compiled(lambda x: x.exp().sum(0))(x)
         assert len(list(tmp_path.glob("*.cached"))) == 1
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("chosen", [0, 1, 3, 5])
+def test_values_for_the_true_elements_of_a_mask_come_from_outside(chosen: int, accumulate: bool) -> None:
+    """After a graph break the number of values is a size of an argument; rows and elements are chosen."""
+
+    def put(x: Any, mask: Any, values: Any) -> Any:
+        x = x.clone()
+        x.index_put_((mask,), values, accumulate)
+        return x
+
+    fast = torch.compile(put, backend="hloforge", fullgraph=True, dynamic=False)
+    mask = torch.zeros(5, dtype=torch.bool)
+    mask[torch.randperm(5)[:chosen]] = True
+    for x, values in (
+        (torch.randn(5), torch.randn(chosen)),
+        (torch.randn(5, 4), torch.randn(chosen, 4)),
+        (torch.randn(5, 4), torch.randn(4)),
+        (torch.randn(5, 4), torch.randn(chosen, 1)),
+    ):
+        torch.testing.assert_close(fast(x, mask, values), put(x, mask, values))

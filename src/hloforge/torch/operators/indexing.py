@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hloforge.torch.bounded.compaction import true_places
+from hloforge.torch.bounded.sizes import fit
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import Call, lowers, number
 
@@ -45,7 +46,13 @@ def index_put(call: Call, x: Any, indices: Sequence[Any], values: Any, accumulat
         mask = masks[0].reshape(*masks[0].shape, *[1] * (x.ndim - masks[0].ndim))
         value = values.reshape(())
         return jnp.where(mask, x + value if accumulate else value, x)
-    place = x.at[_index(x, indices)]
+    where = _index(x, indices)
+    if masks:
+        # A value for each true element, as a caller knows their number; the places behind them are outside of ``x``.
+        extents = jax.eval_shape(lambda: x[where]).shape
+        pairs = zip(values.shape, extents[len(extents) - values.ndim :], strict=True)
+        values = fit(values, [1 if size == 1 else extent for size, extent in pairs])
+    place = x.at[where]
     return _added(x, place, values) if accumulate else place.set(values)
 
 
