@@ -104,6 +104,7 @@ from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactor
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.workarounds.reduced_dimensions import LegalizeReducedDimensions
 from hloforge.pipelines.workarounds.reduced_indices import LegalizeReducedIndices
+from hloforge.pipelines.workarounds.reduced_negations import LegalizeReducedNegations
 from hloforge.pipelines.workarounds.sign_conversions import LegalizeSignConversions
 from hloforge.pipelines.workarounds.slice_starts import LegalizeSliceStarts
 from hloforge.pipelines.workarounds.sliced_operands import LegalizeSlicedOperands
@@ -230,6 +231,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeColumnReductions(), "IREE has no SPIR-V for some of them with their readers; after the last folds"),
     Stage(LegalizeReducedDimensions(), "IREE reads wrong elements of some; runs after the last canonicalization"),
     Stage(LegalizeReducedIndices(), "IREE has no SPIR-V for reductions of what has indices; after the last folds"),
+    Stage(LegalizeReducedNegations(), "IREE has no SPIR-V for sums of negated floats; after the last folds"),
     Stage(LegalizePaddings(), "IREE pads before it cuts off; slices are seen by the next pass"),
     Stage(LegalizeSlicedOperands(), "IREE has no code for updates of slices, and for gathers from strided slices"),
     Stage(

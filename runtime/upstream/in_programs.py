@@ -564,6 +564,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="reduced_indices.mlir",
     ),
     Workaround(
+        "reduced-negations",
+        "has no SPIR-V for sums of negated floats",
+        passes=("legalize-reduced-negations",),
+        where=("pipelines/workarounds/reduced_negations.py",),
+        reproducer="reduced_negations.mlir",
+    ),
+    Workaround(
         "grouped-convolutions",
         "writes wrong SPIR-V for convolutions by groups",
         passes=("decompose-convolution",),

@@ -212,6 +212,18 @@ def test_results_that_are_parts_of_arrays() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_sums_of_negated_floats() -> None:
+    """IREE has no SPIR-V for what it makes differences of."""
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return (-x).sum(1), (-x.reshape(-1)[:64]).sum(), (-x.astype(jnp.int32)).sum(0)
+
+    x = np.arange(16 * 64, dtype=np.float32).reshape(16, 64) - 300
+    session = _compiled(jax.jit(function).lower(x)).load(deadline=60)
+    for found, expected in zip(session(x), jax.jit(function)(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_windows_over_whole_arrays() -> None:
     """IREE has no SPIR-V for one that is an array of three dimensions."""
 
