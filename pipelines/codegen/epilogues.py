@@ -10,17 +10,17 @@ convolution takes it, is stored in the middle of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen import index as numbers
-from hloforge.pipelines.codegen.access import Accesses, cost_of
-from hloforge.pipelines.codegen.elements.kinds import is_complex, register
+from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.elements.kinds import is_complex, register, single
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.elements.narrow import rounded
-from hloforge.pipelines.codegen.emit import Emitter, Memory, splat_of
+from hloforge.pipelines.codegen.emit import Memory, splat_of
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
@@ -29,6 +29,7 @@ from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS
 from hloforge.pipelines.codegen.products.convolution import THIN
 from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitter
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
@@ -37,9 +38,6 @@ InMemory = Callable[[Array], bool]
 
 # What the elementwise operations of a sum may cost, in sums.
 _DEAR = 48
-# Of one operation, what costs as much as a transcendental function: sums that are computed twice, where tiles overlap,
-# would cost more than a loop of their own.
-_FUNCTION = 16
 _BYTES = frozenset({"i8", "ui8"})
 # Columns up to which a product may exchange its factors, and hand on its sums one by one.
 _FEW_COLUMNS = 4
@@ -127,7 +125,7 @@ def fits(op: Op, maps: Sequence[Array], in_memory: InMemory) -> bool:
         return False
     at = _sums_of(op)
     place = order.place(at.place)
-    found = _Checked(lambda array: in_memory(array) and array not in own, along=at.along)
+    found = VectorAccesses(lambda array: in_memory(array) and array not in own, along=at.along)
     for array in maps:
         found.made(order.computed(array), place)
         # A border's own place is not the vector's.
@@ -214,81 +212,20 @@ def _inside(array: Array, sums: Array) -> Array | None:
     return op.operands[0] if is_outside and low[-1] == high[-1] == 0 and is_known and sums.rank > 2 else None
 
 
-@dataclass
-class _Checked(Accesses):
-    """Whether elements of a vector of places can be computed at once.
-
-    Attributes:
-        along: the counter that is a vector.
-        work: of all operations, in sums.
-        fits: whether all that was asked for can be.
-    """
-
-    along: Symbol | None = None
-    work: int = 0
-    fits: bool = True
-    _depends: dict[Symbol, bool] = field(default_factory=dict)
-
-    def check(self, number: Index, *, step: int = 1) -> None:
-        """Args: step: between the elements of a vector, besides none."""
-        for symbol, factor in number.terms:
-            if symbol is self.along:
-                self.fits = self.fits and factor == step
-            elif self._follows(symbol):
-                self.fits = False
-
-    def _follows(self, symbol: Symbol) -> bool:
-        """Whether a quotient is of the vector's counter."""
-        if symbol.quotient is None:
-            return False
-        inner, _ = symbol.quotient
-        return any(one is self.along or self._follows(one) for one, _ in inner.terms)
-
-    def load(self, array: Array, number: Index) -> None:
-        super().load(array, number)
-        self.check(number)
-        self.fits = self.fits and not is_complex(array.element)
-
-    def number(self, index: Index, element: str) -> None:
-        super().number(index, element)
-        self.check(index, step=0)
-
-    def apply(self, op: Op, operands: Sequence[object]) -> None:
-        super().apply(op, operands)
-        cost = cost_of(op)
-        self.work += cost
-        arrays = (op.result, *op.operands)
-        self.fits = self.fits and cost < _FUNCTION and not any(is_complex(array.element) for array in arrays)
-
-
-class _VectorEmitter(Emitter):
-    """Writes elements of a vector of places; what is the same at all of them stays one number."""
+class _SumsEmitter(VectorEmitter):
+    """Writes elements of a vector of a product's sums."""
 
     def __init__(
         self, function: Function, memory: Callable[[Array], Memory | None], sums: Array, value: Value, at: _Sums
     ) -> None:
-        super().__init__(function, memory)
-        self._sums, self._given, self._along = sums, value, at.along
-        self._lanes = lanes_of(value.kind)
+        super().__init__(function, memory, at.along, lanes_of(value.kind))
+        self._sums, self._given = sums, value
 
     def in_memory(self, array: Array) -> bool:
         return array is self._sums or super().in_memory(array)
 
     def load(self, array: Array, number: Index) -> Element:
-        if array is self._sums:
-            return self._given
-        is_along = any(symbol is self._along for symbol, _ in number.terms)
-        return self.memory(array).load(self.value(number), self._lanes if is_along else 0)
-
-    def apply(self, op: Op, operands: Sequence[Element]) -> Element:
-        values = [_single(operand) for operand in operands]
-        if any(lanes_of(value.kind) for value in values):
-            values = [self.spread(value) for value in values]
-        return super().apply(op, values)
-
-    def spread(self, value: Value) -> Value:
-        """A vector, of one number if need be."""
-        return value if not self._lanes or lanes_of(value.kind) else self.function.spread(value, self._lanes)
+        return self._given if array is self._sums else super().load(array, number)
 
 
 class EpilogueWriter:
@@ -342,11 +279,11 @@ class EpilogueWriter:
         at = _sums_of(self._op, told)
         value = rounded(sums.as_(register(result.element)), result.element)
         memory = lambda array: generator.memory(array) if array not in own else None  # noqa: E731
-        emitter = _VectorEmitter(self._function, memory, result, value, at)
+        emitter = _SumsEmitter(self._function, memory, result, value, at)
         place = self._order.place(at.place)
         stored: list[tuple[Memory, Value, Index]] = []
         for array in self._maps:
-            found = emitter.spread(_single(emitter.made(self._order.computed(array), place)))
+            found = emitter.spread(single(emitter.made(self._order.computed(array), place)))
             target = generator.memory(array)
             if target is None:
                 continue
@@ -358,8 +295,3 @@ class EpilogueWriter:
             stored.append((target, found, numbers.linear(where, array.shape)))
         for target, found, number in stored:
             target.store(found, emitter.value(number))
-
-
-def _single(element: Element) -> Value:
-    assert isinstance(element, Value)
-    return element

@@ -22,7 +22,7 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import UNROLLED
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.nest_loops import element_of, segment_index, sum_of
-from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_orderless, row_blocks
+from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_orderless, least_blocks, row_blocks
 from hloforge.pipelines.codegen.segments import Segment
 from hloforge.pipelines.codegen.selected_rows import SelectedRows, selected_rows
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
@@ -81,6 +81,8 @@ class NestWriter(SumLoops):
                 self._over(kept[:-1], lambda: self._by_sums(reduced, kept[-1]))
             else:
                 self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+        elif self._are_extremes(reduced):
+            self._over(kept, lambda: self._by_vectors(reduced))
         elif kept and self._are_lines(kept[-1], reduced):
             self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
         else:
@@ -94,7 +96,7 @@ class NestWriter(SumLoops):
             elif blocks is not None:
                 self._over(kept[:-1], partial(self._row_sums_by_blocks, blocks))
             else:
-                self._over(kept, lambda: self._by_sums(reduced))
+                self._over_vectors(kept, lambda: self._by_sums(reduced))
 
     def _write_empty(self) -> None:
         """Reductions of nothing: their initial values."""
@@ -266,8 +268,10 @@ class NestWriter(SumLoops):
         place, found = nest.analysis(self._in_memory)
         uses = [factors for index in found.uses for factors in factors_of(index)]
         loops = (rows.dims[-1], rows.size), (columns.dims[-1], columns.size)
-        are_dear = bool(nest.reductions) and not adds_rows
-        return row_blocks(place, found, *loops, uses, adds_rows=adds_rows, are_dear=are_dear)
+        if not adds_rows:
+            return row_blocks(place, found, *loops, uses, adds_rows=False, are_dear=bool(nest.reductions))
+        blocks = least_blocks(columns.size, self._lanes, nest.reductions)
+        return row_blocks(place, found, *loops, uses, adds_rows=True, blocks=blocks)
 
     def _selected_rows(self) -> SelectedRows | None:
         """Short rows with borders that are taken together."""

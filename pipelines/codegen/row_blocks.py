@@ -22,6 +22,7 @@ _LEAST, _LEAST_ADDED, _MOST = 5, 2, 31
 _BLOCK, _BLOCKS = 96, 4
 # Columns that are not written out, and elements that vectors leave no rest of: then few dear rows pay as well.
 _NOT_WRITTEN, _WHOLE = 9, 8
+_BLOCKS_OF_EXTREMES, _BLOCKS_OF_VECTORS = 16, 64
 _MOST_REPEATED = 4
 _ORDERLESS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
@@ -59,6 +60,7 @@ def row_blocks(
     *,
     adds_rows: bool,
     are_dear: bool = False,
+    blocks: int = _BLOCKS,
 ) -> RowBlocks | None:
     """The blocks of two loops, the second inside the first; None where rows do not follow each other in memory.
 
@@ -68,11 +70,12 @@ def row_blocks(
         uses: the factors of counters in all that the code computes.
         adds_rows: whether a reduction adds rows up.
         are_dear: whether it adds up what costs much in each row.
+        blocks: from how many on they pay.
     """
     (row_dim, total), (column_dim, size) = rows, columns
     count = -(-_BLOCK // size)
     least = _LEAST_ADDED if adds_rows else _LEAST
-    pays = total >= _BLOCKS * count or (are_dear and size >= _NOT_WRITTEN and total * size % _WHOLE == 0)
+    pays = total >= blocks * count or (are_dear and size >= _NOT_WRITTEN and total * size % _WHOLE == 0)
     if not least <= size <= _MOST or not pays or found.conditions or found.is_irregular:
         return None
     count = min(count, total)
@@ -90,6 +93,16 @@ def row_blocks(
     ):
         return None
     return RowBlocks(count, size, total, repeated, spread)
+
+
+def least_blocks(columns: int, lanes: int, reductions: Sequence[Op]) -> int:
+    """From how many blocks on rows are added up in them, because what the last one leaves is added number by number.
+
+    Rows of half a vector and more have vectors of their own, but extremes of floats wait for each other there.
+    """
+    if columns * 2 <= lanes:
+        return _BLOCKS
+    return _BLOCKS_OF_VECTORS if all(map(is_sum, reductions)) else _BLOCKS_OF_EXTREMES
 
 
 def is_orderless(op: Op) -> bool:

@@ -16,12 +16,13 @@ from hloforge.pipelines.codegen.chains import LONGEST, Terms, cut
 from hloforge.pipelines.codegen.choices import is_choice
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory, parts
+from hloforge.pipelines.codegen.extreme_rows import ExtremeLoops
 from hloforge.pipelines.codegen.extremes import Keys
 from hloforge.pipelines.codegen.groups import Group
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import UNROLLED
 from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.nest_loops import NestLoops, element_of, segment_index, sum_of
+from hloforge.pipelines.codegen.nest_loops import element_of, segment_index, sum_of
 from hloforge.pipelines.codegen.row_blocks import is_float_sum, is_sum
 from hloforge.pipelines.codegen.segments import Segment
 
@@ -31,6 +32,8 @@ _ROWS_AT_ONCE, _MOST_AT_ONCE = 4, 40
 _LINE = 8192
 # Terms of a sum that is written out, and those of one that is if they cost little, in sums.
 _FEW_TERMS, _MOST_TERMS, _MOST_WRITTEN = 8, 32, 128
+# Columns, in vectors, from which on a rest of a vector costs little.
+_FEW_VECTORS = 4
 # Terms of a choice between two pairs that LLVM makes vectors of, where they are written out.
 _FEW_CHOICES = 4
 # Columns whose sums over rows are in registers.
@@ -60,7 +63,7 @@ class _Piece:
     begins: bool = False
 
 
-class SumLoops(NestLoops):
+class SumLoops(ExtremeLoops):
     """Writes the reductions of a nest."""
 
     def _by_sums(self, reduced: Sequence[Group], columns: Group | None = None) -> None:
@@ -295,9 +298,10 @@ class SumLoops(NestLoops):
         length: int,
     ) -> None:
         if not pieces:
-            with self._function.loop(0, stop) as column, self._emitter.scope():
-                self._enter_column(last, begin, column, length)
-                self._add_to(lines, column)
+            for first, end in self._vector_pieces(stop):
+                with self._function.loop(first, end) as column, self._emitter.scope():
+                    self._enter_column(last, begin, column, length)
+                    self._add_to(lines, column)
             return
         piece, *rest = pieces
         if piece.begins:
@@ -332,6 +336,38 @@ class SumLoops(NestLoops):
             self._enter(group, counter)
             self._add_lines(rest, limits, lines, begin, stop, last, length)
 
+    def _over_vectors(self, groups: Sequence[Group], body: Callable[[], None]) -> None:
+        """Loops over groups, the last of which has short sums inside that LLVM makes vectors of."""
+        columns = groups[-1] if groups else None
+        is_shared = self._share is not None and len(groups) == 1
+        if columns is None or columns is not self._groups[-1] or columns.size < self._lanes or is_shared:
+            self._over(groups, body)
+            return
+        if len(self._segments(columns)) > 1:
+            self._over(groups, body)
+            return
+
+        def over_columns() -> None:
+            for first, end in self._vector_pieces(columns.size):
+                with self._function.loop(first, end) as column, self._emitter.scope():
+                    self._enter(columns, column)
+                    body()
+
+        self._over(groups[:-1], over_columns)
+
+    def _vector_pieces(self, stop: Value | int) -> list[tuple[int, Value | int]]:
+        """A loop over columns as loops of whole vectors: LLVM computes the rest of a vector element by element."""
+        if isinstance(stop, Value) or stop > _FEW_VECTORS * self._lanes:
+            return [(0, stop)]
+        found: list[tuple[int, Value | int]] = []
+        first, lanes = 0, self._lanes
+        while first < stop:
+            size = (stop - first) // lanes * lanes if lanes > 2 else stop - first
+            if size:
+                found.append((first, first + size))
+            first, lanes = first + size, lanes // 2
+        return found
+
     def _adds_several(self) -> bool:
         """Whether some rows at once are added to a line."""
         cost = self._nest.analysis(self._in_memory)[1].cost
@@ -352,22 +388,20 @@ class SumLoops(NestLoops):
         Sums of floats are first those of the rows, which makes chains shorter.
         """
         function, emitter = self._function, self._emitter
-        with (
-            function.loop(*rows, _ROWS_AT_ONCE) as counter,
-            emitter.scope(),
-            function.loop(0, stop) as column,
-            emitter.scope(),
-        ):
-            self._enter_column(last, begin, column, length)
-            before = [part for line in lines for part in parts(line.load(column))]
-            values = self._begun(before)
-            for row in range(_ROWS_AT_ONCE):
-                with emitter.scope():
-                    self._enter(group, Index(((Symbol(max(group.size - _ROWS_AT_ONCE, 0), value=counter), 1),), row))
-                    values = self._combined(values)
-            given = iter(self._with_parts(before, values))
-            for line in lines:
-                line.store(element_of(line.element, given), column)
+        with function.loop(*rows, _ROWS_AT_ONCE) as counter, emitter.scope():
+            for first, end in self._vector_pieces(stop):
+                with function.loop(first, end) as column, emitter.scope():
+                    self._enter_column(last, begin, column, length)
+                    before = [part for line in lines for part in parts(line.load(column))]
+                    values = self._begun(before)
+                    for row in range(_ROWS_AT_ONCE):
+                        with emitter.scope():
+                            most = max(group.size - _ROWS_AT_ONCE, 0)
+                            self._enter(group, Index(((Symbol(most, value=counter), 1),), row))
+                            values = self._combined(values)
+                    given = iter(self._with_parts(before, values))
+                    for line in lines:
+                        line.store(element_of(line.element, given), column)
 
     def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
         self._enter(last, sum_of(begin, last.size, column) if not begin.is_constant else column)

@@ -44,7 +44,7 @@ def test_products_with_a_slice_added(columns: int) -> None:
 def test_short_rows_of_a_slice_are_read_transposed() -> None:
     """As those of a whole array, so that a vector has an element of each row."""
     function = lambda c, x: jax.lax.scan(lambda c, x: (c + x.max(-1), None), c, x)  # noqa: E731
-    program = hloforge.as_program(jax.jit(function).lower(normal(64), normal(5, 64, 20)))
+    program = hloforge.as_program(jax.jit(function).lower(normal(64), normal(5, 64, 12)))
     lower(program.module)
     texts = generate(program.module, parse_targets("cpu:znver4")[0].machine).kernels
     assert any("shufflevector" in text for text in texts)

@@ -1,0 +1,93 @@
+"""Elements of several places at once, those of a vector, which follow each other along one counter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.access import Accesses, cost_of
+from hloforge.pipelines.codegen.elements.kinds import is_complex, single
+from hloforge.pipelines.codegen.elements.memory import Element
+from hloforge.pipelines.codegen.emit import Emitter, Memory
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value, lanes_of
+
+# Of one operation, what costs as much as a transcendental function: elements that are computed twice, where vectors
+# overlap, would cost more than a loop of their own.
+_FUNCTION = 16
+
+
+@dataclass
+class VectorAccesses(Accesses):
+    """Whether elements of a vector of places can be computed at once.
+
+    Attributes:
+        along: the counter that is a vector.
+        work: of all operations, in sums.
+        fits: whether all that was asked for can be.
+    """
+
+    along: Symbol | None = None
+    work: int = 0
+    fits: bool = True
+
+    def check(self, number: Index, *, step: int = 1) -> None:
+        """Args: step: between the elements of a vector, besides none."""
+        for symbol, factor in number.terms:
+            if symbol is self.along:
+                self.fits = self.fits and factor == step
+            elif self._follows(symbol):
+                self.fits = False
+
+    def _follows(self, symbol: Symbol) -> bool:
+        """Whether a quotient is of the vector's counter."""
+        if symbol.quotient is None:
+            return False
+        inner, _ = symbol.quotient
+        return any(one is self.along or self._follows(one) for one, _ in inner.terms)
+
+    def load(self, array: Array, number: Index) -> None:
+        super().load(array, number)
+        self.check(number)
+        self.fits = self.fits and not is_complex(array.element)
+
+    def number(self, index: Index, element: str) -> None:
+        super().number(index, element)
+        self.check(index, step=0)
+
+    def apply(self, op: Op, operands: Sequence[object]) -> None:
+        super().apply(op, operands)
+        cost = cost_of(op)
+        self.work += cost
+        arrays = (op.result, *op.operands)
+        self.fits = self.fits and cost < _FUNCTION and not any(is_complex(array.element) for array in arrays)
+
+
+class VectorEmitter(Emitter):
+    """Writes elements of a vector of places; what is the same at all of them stays one number.
+
+    Args:
+        along: the counter of the first place; the others follow it.
+    """
+
+    def __init__(
+        self, function: Function, memory: Callable[[Array], Memory | None], along: Symbol | None, lanes: int
+    ) -> None:
+        super().__init__(function, memory)
+        self._along, self._lanes = along, lanes
+
+    def load(self, array: Array, number: Index) -> Element:
+        is_along = any(symbol is self._along for symbol, _ in number.terms)
+        return self.memory(array).load(self.value(number), self._lanes if is_along else 0)
+
+    def apply(self, op: Op, operands: Sequence[Element]) -> Element:
+        values = [single(operand) for operand in operands]
+        if any(lanes_of(value.kind) for value in values):
+            values = [self.spread(value) for value in values]
+        return super().apply(op, values)
+
+    def spread(self, value: Value) -> Value:
+        """A vector, of one number if need be."""
+        return value if not self._lanes or lanes_of(value.kind) else self.function.spread(value, self._lanes)
