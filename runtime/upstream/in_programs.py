@@ -557,6 +557,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="reduced_dimensions.mlir",
     ),
     Workaround(
+        "uneven-reductions",
+        "has no SPIR-V for sums along two dimensions that are apart, of which vectors do not divide the last one",
+        passes=("legalize-reduced-dimensions",),
+        where=("pipelines/workarounds/reduced_dimensions.py",),
+        reproducer="uneven_reductions.mlir",
+    ),
+    Workaround(
         "reduced-indices",
         "has no SPIR-V for reductions of what is computed of indices",
         passes=("legalize-reduced-indices",),

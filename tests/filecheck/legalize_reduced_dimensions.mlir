@@ -28,3 +28,14 @@ func.func @dynamic(%x: tensor<2x?x2x3x2xf32>, %a: tensor<f32>) -> tensor<?x3xf32
     : (tensor<2x?x2x3x2xf32>, tensor<f32>) -> tensor<?x3xf32>
   return %s : tensor<?x3xf32>
 }
+
+// CHECK-LABEL: func.func @uneven
+// CHECK: [[T:%.+]] = stablehlo.transpose %arg0, dims = [1, 0, 2]
+// CHECK: [[B:%.+]] = stablehlo.optimization_barrier [[T]]
+// CHECK: [[R:%.+]] = stablehlo.reshape [[B]] : (tensor<5x16x5xf32>) -> tensor<5x80xf32>
+// CHECK: stablehlo.reduce([[R]] init: %{{.+}}) applies stablehlo.add across dimensions = [1]
+func.func @uneven(%x: tensor<16x5x5xf32>, %a: tensor<f32>) -> tensor<5xf32> {
+  %s = stablehlo.reduce(%x init: %a) applies stablehlo.add across dimensions = [0, 2]
+    : (tensor<16x5x5xf32>, tensor<f32>) -> tensor<5xf32>
+  return %s : tensor<5xf32>
+}

@@ -224,6 +224,18 @@ def test_sums_of_negated_floats() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_sums_along_dimensions_that_are_apart() -> None:
+    """IREE has no SPIR-V for two of which the last one is no whole vectors."""
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        return x.sum((0, 2)), x[:, 0].max(0), (x[:, :, None] * x[:, None]).sum((0, 3))
+
+    x = np.arange(16 * 25, dtype=np.float32).reshape(16, 5, 5) % 17 - 8
+    session = _compiled(jax.jit(function).lower(x)).load(deadline=60)
+    for found, expected in zip(session(x), jax.jit(function)(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_windows_over_whole_arrays() -> None:
     """IREE has no SPIR-V for one that is an array of three dimensions."""
 

@@ -45,18 +45,29 @@ def _squares_of_differences(x: Value) -> Value:
     return ops.mul(ops.sub(x, mean), ops.sub(x, mean))
 
 
+def _outer(x: Value) -> Value:
+    """Of 16 by 5 by 3 numbers."""
+    five = ops.reshape(ops.slice(x, [0], [5], [1]), [5])
+    three = ops.broadcast_in_dim(ops.slice(x, [0], [3], [1]), [5, 3], [1])
+    return ops.dot_general(x, ops.mul(three, ops.broadcast_in_dim(five, [5, 3], [0])), ops.DotDimensionNumbers([], []))
+
+
 APART: dict[str, tuple[Build, np.ndarray]] = {
     "every second": (lambda x: _sum(x, [0, 2, 4]), X),
     "least": (lambda x: ops.reduce(x, ops.constant(np.int32(9)), ops.min, [0, 2, 4]), X),
     "in another order": (lambda x: _sum(ops.transpose(x, [0, 3, 2, 1]), [1, 2, 3]), CUBE),
     "one of them in another order": (lambda x: _sum(ops.mul(x, ops.transpose(x, [0, 3, 2, 1])), [1, 2, 3]), CUBE),
     "one lacks the others": (lambda x: _sum(ops.mul(x, _row(x, 2)), [1, 2, 3]), CUBE),
+    "two groups, a rest of vectors": (lambda x: _sum(x, [0, 2]), np.arange(96, dtype=np.int32).reshape(16, 2, 3)),
+    "of an outer product": (lambda x: _sum(_outer(x), [0, 1]), np.arange(16, dtype=np.int32)),
+    "two groups of several": (lambda x: _sum(x, [0, 1, 3]), np.arange(192, dtype=np.int32).reshape(4, 8, 2, 3)),
     "each lacks one": (lambda x: _sum(ops.mul(_row(x, 1, 2), _row(x, 2, 3)), [0, 1, 2, 3]), CUBE),
 }
 TOGETHER: dict[str, tuple[Build, np.ndarray]] = {
     "side by side": (lambda x: _sum(x, [1, 2, 3]), CUBE),
     "all": (lambda x: _sum(ops.neg(x), [0, 1, 2, 3]), CUBE),
     "two groups": (lambda x: _sum(x, [0, 1, 3]), X),
+    "two groups of whole vectors": (lambda x: _sum(x, [0, 2]), np.arange(128, dtype=np.int32).reshape(16, 2, 4)),
     "sizes of 1": (lambda x: _sum(ops.reshape(x, [3, 1, 2, 1, 2, 2]), [1, 2, 3, 4]), CUBE),
     "one lacks all": (lambda x: _sum(_squares_of_differences(x), [1, 2, 3]), CUBE),
     "one lacks one at the end": (lambda x: _sum(ops.mul(x, _row(x, 1, 2)), [1, 2, 3]), CUBE),
