@@ -162,9 +162,9 @@ def test_memory_runs_out(tmp_path: Path) -> None:
 def test_time_runs_out_and_the_compiler_with_it(fake: Any, tmp_path: Path) -> None:
     fake(f"echo $$ > {tmp_path}/pid; exec sleep 600")
     start = time.monotonic()
-    error = failing(read(ADD), timeout=0.3, reproducer_dir=tmp_path)
-    assert time.monotonic() - start < 5
-    assert error.message == "the compilation ran out of time (0.3 s): stopped in IREE's compiler"
+    error = failing(read(ADD), timeout=2, reproducer_dir=tmp_path)
+    assert time.monotonic() - start < 60
+    assert error.message == "the compilation ran out of time (2 s): stopped in IREE's compiler"
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
