@@ -200,7 +200,7 @@ class ExtremeLoops(NestLoops):
 
 
 def _wide(op: Op) -> str:
-    """The type in which an extreme is found: processors find none of f16, which f32 has all of."""
+    """The type in which an extreme is found: of f16 f32, which has all its numbers and which all processors compute."""
     kind = register(op.results[0].element)
     return FLOAT if kind == HALF else kind
 
