@@ -12,7 +12,7 @@ from hloforge.importers.onnx.operators.contrib import MICROSOFT
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.operators.pooling import averages
 from hloforge.importers.onnx.operators.quantized import by_range, dequantize_linear, quantize_linear, stored
-from hloforge.importers.onnx.operators.recurrent import recurrent
+from hloforge.importers.onnx.operators.recurrent import Cell, layer
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, matmul, mean, together
 
@@ -23,6 +23,11 @@ operator("DequantizeLinear", domain=MICROSOFT)(dequantize_linear)
 def parameter(node: Node, number: int, like: Value, axis: int) -> Value:
     """A scale or zero point for each element of an array, in f32: one for all, or one a position along an axis."""
     given = cast(cast(node.value(number), "s32"), "f32") if not node.row(number).is_float else node.value(number)
+    return spread(given, like, axis)
+
+
+def spread(given: Value, like: Value, axis: int) -> Value:
+    """One number for all, or one a position along an axis, for each element of an array."""
     if given.rank == 0 or given.dims == (1,):
         return broadcast_to(ops.reshape(given, []), like.dims)
     return broadcast_to(along(given, axis_of(axis, like.rank), like.rank) if given.rank == 1 else given, like.dims)
@@ -87,28 +92,35 @@ def quantized_average_pool(node: Node) -> Value:
     return _integers(node, pooled, 3, 4)
 
 
+class _QuantizedCell(Cell):
+    """Weights in bytes. Inputs are quantized by the range of all steps, states by that of each, as ONNX Runtime does
+    with one thread; with several it quantizes groups of the batch on their own."""
+
+    def __init__(self, node: Node, direction: int, hidden: int) -> None:
+        super().__init__(node, direction, hidden)
+        self.scales = [_of_gates(self.part(number, direction)) for number in (8, 10)]
+        for place, zero in enumerate((9, 11)):
+            weights = cast(self.weights[place], "s32")
+            if node.has(zero):
+                point = _of_gates(cast(self.part(zero, direction), "s32"))
+                weights = weights - broadcast_to(point, weights.dims)
+            self.weights[place] = weights
+
+    def product(self, x: Value, number: int) -> Value:
+        # A product in f32 is faster within a loop, and exact to 2^24.
+        kind = "s32" if number == 0 else "f32"
+        return by_quantized(x, self.weights[number], self.scales[number], kind)
+
+
+def _of_gates(given: Value) -> Value:
+    """One number, or one for each gate."""
+    return ops.reshape(given, []) if given.dims == (1,) else given
+
+
 @operator("DynamicQuantizeLSTM", domain=MICROSOFT)
 def quantized_recurrent(node: Node) -> Any:
-    """Weights count as the numbers that they represent. ONNX Runtime quantizes inputs and states as well, by the
-    range of each: what is computed here is nearer to the model before its quantization."""
     proto = onnx_node(node.proto, "LSTM")
-    inputs = [*node.inputs[:8]]
-    for number, scale, zero in ((1, 8, 9), (2, 10, 11)):
-        x = cast(node.value(number), "s32")
-        directions, _, gates = x.dims
-        numbers = cast(x, "f32")
-        if node.has(zero):
-            numbers = numbers - _by_direction(cast(cast(node.value(zero), "s32"), "f32"), directions, gates, x)
-        numbers = numbers * _by_direction(node.value(scale), directions, gates, x)
-        inputs[number] = ops.transpose(numbers, [0, 2, 1])
-    return recurrent(Node(proto, node.version, inputs, node.attributes, node.scope))
-
-
-def _by_direction(given: Value, directions: int, gates: int, like: Value) -> Value:
-    """A scale or zero point of each direction, or of each gate in it, for each element."""
-    per_gate = given.rank == 2
-    shape = [directions, gates] if per_gate else [directions]
-    return ops.broadcast_in_dim(ops.reshape(given, shape), like.dims, [0, 2] if per_gate else [0])
+    return layer(Node(proto, node.version, node.inputs, node.attributes, node.scope), _QuantizedCell)
 
 
 def onnx_node(proto: Any, name: str) -> Any:
@@ -180,12 +192,21 @@ def product_to_floats(node: Node) -> Value:
 
 @operator("DynamicQuantizeMatMul", domain=MICROSOFT)
 def product_of_quantized(node: Node) -> Value:
-    """The first factor is quantized to u8 by its range, as ``DynamicQuantizeLinear`` does."""
-    x = node.value(0)
+    result = by_quantized(node.value(0), centered(node, 1, 3), node.value(2))
+    return result + broadcast_to(node.value(4), result.dims) if node.has(4) else result
+
+
+def by_quantized(x: Value, weights: Value, factor: Value, kind: str = "s32") -> Value:
+    """Floats by weights of integers: the floats are quantized to u8 by their range, as ``DynamicQuantizeLinear`` does.
+
+    Args:
+        weights: less their zero points, in s32.
+        factor: the scale of the weights: one, or one for each column.
+        kind: the type of the sums of products.
+    """
     scale, zero = by_range(x)
     places = broadcast_to(zero, x.dims)
     units = ops.round_nearest_even(x / broadcast_to(scale, x.dims)) + places
     units = ops.clamp(full(x, 0.0), units, full(x, 255.0))
-    sums = cast(matmul(cast(units - places, "s32"), centered(node, 1, 3)), "f32")
-    result = sums * (broadcast_to(scale, sums.dims) * parameter(node, 2, sums, -1))
-    return result + broadcast_to(node.value(4), result.dims) if node.has(4) else result
+    sums = cast(matmul(cast(units - places, kind), cast(weights, kind)), "f32")
+    return sums * (broadcast_to(scale, sums.dims) * spread(factor, sums, -1))

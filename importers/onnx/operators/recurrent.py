@@ -47,7 +47,7 @@ _DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "T
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
-class _Cell:
+class Cell:
     """One direction of a layer.
 
     Attributes:
@@ -58,14 +58,15 @@ class _Cell:
 
     def __init__(self, node: Node, direction: int, hidden: int) -> None:
         self.node, self.hidden = node, hidden
-        self.weights = [self._part(number, direction) for number in (1, 2)]
-        bias = self._part(3, direction) if node.has(3) else None
+        self.weights = [self.part(number, direction) for number in (1, 2)]
+        bias = self.part(3, direction) if node.has(3) else None
         half = _GATES[node.name] * hidden
         self.bias = None if bias is None else [window(bias, 0, 0, half), window(bias, 0, half, 2 * half)]
-        self.peepholes = self._part(7, direction) if node.name == "LSTM" and node.has(7) else None
+        self.peepholes = self.part(7, direction) if node.name == "LSTM" and node.has(7) else None
         self.functions = self._functions(direction)
 
-    def _part(self, number: int, direction: int) -> Value:
+    def part(self, number: int, direction: int) -> Value:
+        """What an input has for a direction, without that dimension."""
         x = self.node.value(number)
         return ops.reshape(window(x, 0, direction, direction + 1), x.dims[1:])
 
@@ -92,14 +93,18 @@ class _Cell:
         clip = self.node.attribute("clip")
         return x if clip is None else ops.clamp(-float(clip), x, float(clip))
 
+    def product(self, x: Value, number: int) -> Value:
+        """Inputs (0) or states (1) by their weights."""
+        return matmul(x, ops.transpose(self.weights[number], [1, 0]))
+
     def inputs(self, x: Value) -> Value:
         """What all steps ``[time, batch, input]`` add to the gates, ``[time, batch, gates * hidden]``."""
-        product = matmul(x, ops.transpose(self.weights[0], [1, 0]))
+        product = self.product(x, 0)
         return product if self.bias is None else product + broadcast_to(self.bias[0], product.dims)
 
     def state(self, h: Value) -> Value:
         """What the last state adds to the gates."""
-        product = matmul(h, ops.transpose(self.weights[1], [1, 0]))
+        product = self.product(h, 1)
         return product if self.bias is None else product + broadcast_to(self.bias[1], product.dims)
 
     def step(self, x: Value, state: list[Value]) -> list[Value]:
@@ -146,7 +151,14 @@ def _bound(function: Callable[[Value, float, float], Value], alpha: float, beta:
 
 @operator("RNN", "GRU", "LSTM")
 def recurrent(node: Node) -> Any:
-    """Outputs: the states of all steps ``[time, directions, batch, hidden]``, the last ones; of an LSTM the cells."""
+    return layer(node, Cell)
+
+
+def layer(node: Node, kind: type[Cell]) -> Any:
+    """A layer whose directions are of one kind.
+
+    Outputs: the states of all steps ``[time, directions, batch, hidden]``, the last ones; of an LSTM the cells.
+    """
     x = node.value(0)
     by_batch = bool(node.attribute("layout", 0))
     if by_batch:
@@ -157,7 +169,7 @@ def recurrent(node: Node) -> Any:
     directions = ["forward", "reverse"] if way == "bidirectional" else [way]
     rows, last = [], []
     for number, turn in enumerate(directions):
-        cell = _Cell(node, number, hidden)
+        cell = kind(node, number, hidden)
         given = reversed_steps(x, lengths) if turn == "reverse" else x
         row, states = _run(cell, cell.inputs(given), _start(node, number, x, hidden, by_batch), lengths)
         rows.append(expand(reversed_steps(row, lengths) if turn == "reverse" else row, [1]))
@@ -180,7 +192,7 @@ def _start(node: Node, direction: int, x: Value, hidden: int, by_batch: bool) ->
     return states
 
 
-def _run(cell: _Cell, gates: Value, start: list[Value], lengths: Value | None) -> tuple[Value, list[Value]]:
+def _run(cell: Cell, gates: Value, start: list[Value], lengths: Value | None) -> tuple[Value, list[Value]]:
     """All states, and the last ones; a sequence that has ended keeps its state, and yields zeros."""
     time, batch, _ = gates.dims
 
