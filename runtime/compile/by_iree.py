@@ -77,6 +77,9 @@ _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=fal
 _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 # Batches of uneven products of 16 bits, padded for tensor cores, read beyond their factors; others keep tensor cores.
 _NO_PADDED_PRODUCTS = "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false"
+# Constant arrays in memory, not inside of kernels: there a slice of one, or of what is computed with one, moves behind
+# the arithmetic, where it is given to no worker ("write affecting operations on global resources are restricted …").
+_CONSTANTS_IN_MEMORY = "--iree-flow-inline-constants-max-byte-length=0"
 # Where IREE has decided what runs when, and what is overwritten.
 _TO_SCHEDULE = "--compile-to=stream"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
@@ -199,7 +202,7 @@ def _optimizations_for_gpus(module: ir.Module, target: Target) -> tuple[Rung, ..
         return (Rung(AS_IS, flags=()), without_hoisting)
     fast = () if is_dynamic(module) else (_SAFE_FUSION,)
     exact = _for_tensor_cores(module) if target.kind == "cuda" else ()
-    safe = (*exact, _WARP_REDUCTIONS)
+    safe = (*exact, _WARP_REDUCTIONS, _CONSTANTS_IN_MEMORY)
     apart = (*safe, _NO_DISTRIBUTION)
     return in_order(
         (

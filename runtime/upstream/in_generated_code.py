@@ -118,6 +118,12 @@ CODE: tuple[Workaround, ...] = (
         reproducer="warp_reductions.mlir",
     ),
     Workaround(
+        "sliced-constants",
+        "has no machine code for slices of what is computed with a small constant array, for NVIDIA's GPUs",
+        flags=("_CONSTANTS_IN_MEMORY",),
+        reproducer="sliced_constants.mlir",
+    ),
+    Workaround(
         "implicit-products",
         "writes zeros at most positions of convolutions of 16 bits by groups of the batch, for CUDA",
         flags=("_NO_IMPLICIT_PRODUCTS",),

@@ -157,6 +157,11 @@ def _only_windows(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     return *pair, single
 
 
+def _parts_of_constants(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    row = np.array([3, 4, 5, 6], np.float32)
+    return (x * row)[1:3], jax.lax.dynamic_slice(jnp.asarray(row), (x[0].astype(int),), (2,)) * y
+
+
 def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
     wide = x.astype("float32"), kernel.astype("float32")
     return tuple(
@@ -193,6 +198,8 @@ def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
         (_windows, ((3, 130), (3, 130)), "int32"),
         # So did windows of one place, whose initial values have as many elements: ``edges`` 995063.
         (_only_windows, ((3, 5), (3, 5)), "int32"),
+        # Slices of what is computed with a constant array had no code: ``builder`` 1550118.
+        (_parts_of_constants, ((4,), (2,)), "float32"),
         # Products of tensor cores whose rows and columns IREE mixes up: ``habits`` 995018.
         (_grouped_images, ((4, 7, 16), (1, 16, 16)), "bfloat16"),
         # Padded for tensor cores, these read beyond their factors.
