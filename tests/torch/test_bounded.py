@@ -13,6 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode  # noqa: E402
+
 import hloforge  # noqa: E402
 import hloforge.torch  # noqa: E402
 
@@ -281,12 +283,29 @@ class _Asking(torch.nn.Module):
 
 def test_questions_about_sizes_are_answered_where_the_caller_says_so() -> None:
     x = torch.tensor([[1.0, 2], [-1, 3], [2, 1]])
-    with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+    with pytest.raises(GuardOnDataDependentSymNode):
         hloforge.torch.compile(_Asking(), (x,))
     program = hloforge.torch.compile(_Asking(), (x,), assume_nonempty=True)
     assert program.assumed == ("Eq(2*u0, 0) is False",)
     for sample in (x, -x.abs()):
         torch.testing.assert_close(program(sample), _Asking()(sample))
+
+
+class _Counting(torch.nn.Module):
+    """Makes an array for as many rows as there are, as the pooler of torchvision's detectors does."""
+
+    def forward(self, x: Any) -> Any:
+        rows = x[x[:, 0] > 0]
+        return torch.ones(len(rows)) + rows[:, 1]
+
+
+def test_a_length_is_a_size_where_questions_are_answered() -> None:
+    x = torch.tensor([[1.0, 2], [-1, 3], [2, 1]])
+    with pytest.raises(GuardOnDataDependentSymNode):
+        hloforge.torch.compile(_Counting(), (x,))
+    program = hloforge.torch.compile(_Counting(), (x,), assume_nonempty=True)
+    for sample in (x, -x.abs()):
+        torch.testing.assert_close(program(sample), _Counting()(sample))
 
 
 def test_topk_of_a_mask() -> None:

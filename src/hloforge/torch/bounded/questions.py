@@ -7,11 +7,13 @@ for all. That is an assumption, which the caller makes and sees.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import sympy
+import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, SymT, symbol_is_type
 from torch.utils._sympy.numbers import int_oo
 
@@ -22,6 +24,8 @@ _MANY = 1 << 20
 @contextmanager
 def answered(is_wanted: bool = True) -> Iterator[list[str]]:
     """Answer such questions as for many elements; gives what was answered.
+
+    ``len(boxes)`` is ``boxes.shape[0]`` meanwhile: Python's own would want a number.
 
     Args:
         is_wanted: else nothing is answered.
@@ -44,11 +48,18 @@ def answered(is_wanted: bool = True) -> Iterator[list[str]]:
                 answers.append(text)
             return found
 
+    counted: Any = builtins.len
+
+    def length(counts: Any) -> Any:
+        return counts.shape[0] if isinstance(counts, torch.Tensor) and counts.dim() else counted(counts)
+
     ShapeEnv._evaluate_expr = answer
+    builtins.len = length
     try:
         yield answers
     finally:
         ShapeEnv._evaluate_expr = asked
+        builtins.len = counted
 
 
 def _for_many(environment: Any, expression: Any) -> Any:
@@ -64,5 +75,5 @@ def _for_many(environment: Any, expression: Any) -> Any:
         upper = environment.var_to_range[symbol].upper
         sizes[symbol] = sympy.Integer(_MANY if upper is int_oo or upper > _MANY else int(upper))
     found = expression.xreplace(sizes)
-    # A number that Python wants, as len() does, would fix a size.
+    # A number that Python wants, as range() does, would fix a size.
     return found if found in (sympy.true, sympy.false) else None
