@@ -23,6 +23,7 @@ from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantizat
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
+from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.passes.window_gathers import LegalizeWindowGathers
@@ -76,6 +77,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
     Stage(LegalizeSingleTurns(), "bodies of no loops; roundings and constants below see what is around them"),
     Stage(LegalizeSingleTerms(), "sums of one term are elementwise; roundings and products below see what is left"),
+    Stage(LegalizeSingleWindows(), "updates of a part are elementwise; roundings below see what is around them"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRunningReductions(), "sums of 16-bit floats in XLA's order; widened ones are f32 by now"),

@@ -31,14 +31,13 @@ from hloforge.pipelines.codegen.factorizations import factorization_workgroups, 
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.float_state import usual_floats
 from hloforge.pipelines.codegen.lang.values import I1, I32, I64, POINTER, Number, Value
-from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.row_blocks import is_float_sum
 from hloforge.pipelines.codegen.scalars import combine
-from hloforge.pipelines.codegen.steps import Nest
 from hloforge.pipelines.codegen.transforms import fft_workgroups, write_fft
+from hloforge.pipelines.codegen.updates import write_update
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
@@ -67,7 +66,7 @@ def update(generator: Generator, op: Op) -> None:
     if op.name == "scatter":
         _scatter(generator, op)
     else:
-        _dynamic_update_slice(generator, op)
+        write_update(generator, op)
 
 
 def workgroups(generator: Generator, op: Op) -> int:
@@ -82,29 +81,6 @@ def _is_empty(op: Op) -> bool:
 
 
 # Updates
-
-
-def _dynamic_update_slice(generator: Generator, op: Op) -> None:
-    result = generator.memory(op.result)
-    assert result is not None
-    operand, change, *starts = op.operands
-    change = generator.apart(change, generator.slots[op.result])
-    emitter = Emitter(generator.writer.function, generator.memory)
-    most = [size - part for size, part in zip(operand.shape, change.shape, strict=True)]
-    first = [
-        places.ZERO if room == 0 else emitter.start(start, (), room, (op, d))
-        for d, (start, room) in enumerate(zip(starts, most, strict=True))
-    ]
-    if not change.elements:
-        return
-
-    moved = Array(change.element, change.shape, None, change.block)
-    moved.op = Op("reshape", (change,), op.mlir, change.block, (moved,))
-    nest = Nest(shape=change.shape, maps=[moved], into=(tuple(first), operand.shape))
-    nest.split(generator.in_memory)
-    NestWriter(
-        generator.writer, nest, lambda array: result if array is moved else generator.memory(array), generator.in_memory
-    ).write()
 
 
 def _scatter(generator: Generator, op: Op) -> None:

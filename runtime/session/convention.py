@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,32 @@ def leaf_values(signature: Signature, arguments: Sequence[Any]) -> list[Any]:
     """
     pairs = zip(signature.parameters, arguments, strict=True)
     return [value for parameter, argument in pairs for value in _members(parameter, argument)]
+
+
+# How a value is nested: a tuple of such for a tuple, None for an array.
+Nesting: TypeAlias = "tuple[Nesting, ...] | None"
+
+
+def nesting(shape: Shape) -> Nesting:
+    """How values of a shape are nested."""
+    return None if shape.elements is None else tuple(map(nesting, shape.elements))
+
+
+def spread(values: Sequence[Any], forms: Sequence[Nesting]) -> list[Any] | None:
+    """The leaves of values, unchecked; None unless these are tuples and lists as ``forms`` says."""
+    leaves: list[Any] = []
+    return leaves if _spread(values, forms, leaves) else None
+
+
+def _spread(values: Sequence[Any], forms: Sequence[Nesting], leaves: list[Any]) -> bool:
+    if len(values) != len(forms):
+        return False
+    for value, form in zip(values, forms, strict=True):
+        if form is None:
+            leaves.append(value)
+        elif not isinstance(value, tuple | list) or not _spread(value, form, leaves):
+            return False
+    return True
 
 
 def result_leaves(shape: Shape, result: Any) -> list[Any]:

@@ -39,7 +39,15 @@ from hloforge.runtime.native.pool import processors
 from hloforge.runtime.replicas.calls import refusals
 from hloforge.runtime.session.arrays import Codec, DeviceArray, share
 from hloforge.runtime.session.background import Background
-from hloforge.runtime.session.convention import detach, disjoint, leaf_values, nest_results, wrong_count
+from hloforge.runtime.session.convention import (
+    detach,
+    disjoint,
+    leaf_values,
+    nest_results,
+    nesting,
+    spread,
+    wrong_count,
+)
 from hloforge.runtime.session.deadlines import Deadline
 from hloforge.runtime.session.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.session.small_calls import SmallCalls
@@ -314,7 +322,7 @@ class Session(Background):
         Args:
             source: what the module was made of.
         """
-        if not self._native_threads or self._apart is not None or self._deadline is not None or not self._flat:
+        if not self._native_threads or self._apart is not None or self._deadline is not None or self._has_tokens:
             return
         if bundle.appended(source):
             return
@@ -352,6 +360,8 @@ class Session(Background):
         self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
         self._result_count = len(self._results)
         self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
+        self._has_tokens = len(parameters) != len(signature.flat_parameters)
+        self._nestings = tuple(nesting(parameter.shape) for parameter in signature.parameters)
         self._leaves = _leaf_numbers(self._parameters)
         self._names = {parameter.name: i for i, parameter in enumerate(signature.parameters)}
         self._count = len(signature.parameters)
@@ -438,7 +448,7 @@ class Session(Background):
         # Another thread may close the session meanwhile.
         native, small = self._native, self._small
         if native is not None and not named:
-            found = self._called_natively(native, arguments)
+            found = self._called_natively(native, self._spread(arguments))
             if found is not None:
                 found = [_writable(array) for array in found] if native.inside else found
                 return found[0] if self._single else nest_results(self.signature.result, found)
@@ -455,9 +465,21 @@ class Session(Background):
             arrays = [detach(array, foreign) for array in arrays]
         return self._nested(arrays)
 
-    def _called_natively(self, native: NativeCalls, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
-        """The results of a call without IREE's runtime; None if the arguments are not as its kernels take them."""
-        donates = self._donates and len(arguments) == self._count
+    def _spread(self, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+        """Arguments without the tuples of parameters; None if they are nested in another way."""
+        return arguments if self._flat else spread(arguments, self._nestings)
+
+    def _called_natively(
+        self, native: NativeCalls, arguments: Sequence[Any] | None
+    ) -> list[np.ndarray[Any, Any]] | None:
+        """The results of a call without IREE's runtime; None if the arguments are not as its kernels take them.
+
+        Args:
+            arguments: one for each leaf of the parameters; None for such as are not nested as these are.
+        """
+        if arguments is None:
+            return None
+        donates = self._donates and len(arguments) == len(self._parameters)
         given = self._given_up(arguments) if donates else ()
         try:
             flat = [value.plain if type(value) is DeviceArray else value for value in arguments]
@@ -488,11 +510,10 @@ class Session(Background):
         """
         native = self._native
         if native is not None and not named:
+            flat = self._spread(arguments)
             # A call ends what it is given; a result in such memory is IREE's as well.
-            lasting = {
-                array.__array_interface__["data"][0]: view for array, view in self._given_views(native, arguments)
-            }
-            found = self._called_natively(native, arguments)
+            lasting = {array.__array_interface__["data"][0]: view for array, view in self._given_views(native, flat)}
+            found = self._called_natively(native, flat)
             if found is not None:
                 made = []
                 for array, codec in zip(found, self._results, strict=True):
@@ -507,9 +528,11 @@ class Session(Background):
         share(arrays, self._kept(flat))
         return arrays[0] if self._single else nest_results(self.signature.result, arrays)
 
-    def _given_views(self, native: NativeCalls, arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    def _given_views(self, native: NativeCalls, arguments: Sequence[Any] | None) -> Iterator[tuple[Any, Any]]:
         """Arrays in IREE's memory that a call may overwrite, with IREE's views of them."""
-        for number in native.inside.values() if len(arguments) == self._count else ():
+        if arguments is None or len(arguments) != len(self._parameters):
+            return
+        for number in native.inside.values():
             value = arguments[number]
             if type(value) is DeviceArray and not value.is_on_host and value.plain is not None:
                 yield value.plain, value.buffer_view
