@@ -28,7 +28,8 @@ loop began with, again and again ("maximum iteration count exceeded in fixed poi
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy. So it does of what IREE may
 find to be such an array: the greater one of unsigned numbers and 0, a broadcast that is made before as well
-(``analysis/kin.py``).
+(``analysis/kin.py``). The results of several dispatches may be parts of one allocation, which is then what loses its
+register: a branch hands on a copy of any array that was made before the conditional where another one is read after it.
 
 After an optimization barrier on what a loop carries, IREE does not wait for the previous iteration, which on a device
 with threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see
@@ -49,6 +50,7 @@ from hloforge.dialect.marks import KEEP_BUFFERS
 from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
+from hloforge.dialect.traits import Kind, of_kind
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.kin import Kin
 from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
@@ -62,6 +64,7 @@ _CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
 _LOOPS = frozenset({"stablehlo.while", "scf.for", "scf.while"})
 _WHILE = "stablehlo.while"
 _CONTROL = _CONDITIONALS | _LOOPS | {"scf.if"}
+_NO_DISPATCH = _CONTROL | of_kind(Kind.MAKES)
 
 
 @register
@@ -140,14 +143,24 @@ def _reads_arrays(condition: Any) -> bool:
 
 
 def _copy_kept(conditional: Any, kin: Kin) -> None:
-    """Let branches return copies of what may be an array, of static shape, that is used after the conditional."""
+    """Let branches return copies of what may be an array, of static shape, that is used after the conditional.
+
+    Or lie in one allocation with such an array.
+    """
+    may_share = any(
+        _is_made_by_dispatch(one) and _is_used_behind(one, conditional) for one in _made_before(conditional)
+    )
+
+    def loses_register(value: Any) -> bool:
+        return _is_used_behind(value, conditional) or (may_share and _is_part_of_allocation(value, conditional))
+
     # All are asked before the first copy is one more reader.
     kept = [
         (operation.operation, number)
         for region in conditional.regions
         for operation in list(region.blocks[0].operations)[-1:]
         for number, value in enumerate(operation.operation.operands)
-        if Value(value).shape.is_static and any(_is_used_behind(one, conditional) for one in kin.equals(value))
+        if Value(value).shape.is_static and any(map(loses_register, kin.equals(value)))
     ]
     for end, number in kept:
         with ir.InsertionPoint(end), end.location:
@@ -155,12 +168,46 @@ def _copy_kept(conditional: Any, kin: Kin) -> None:
 
 
 def _is_used_behind(value: Any, conditional: Any) -> bool:
-    """Whether a value is made before a conditional and used after it."""
-    maker = None if isinstance(value.owner, ir.Block) else in_block(value.owner.operation, conditional.block)
-    if maker is not None and not maker.is_before_in_block(conditional):
+    """Whether a value is made before a conditional and used after it, or after what is around it."""
+    return any(_is_used_after(value, op) for op in _around(conditional))
+
+
+def _is_used_after(value: Any, op: Any) -> bool:
+    maker = None if isinstance(value.owner, ir.Block) else in_block(value.owner.operation, op.block)
+    if maker is not None and not maker.is_before_in_block(op):
         return False
-    users = (in_block(use.owner.operation, conditional.block) for use in value.uses)
-    return any(user is not None and conditional.is_before_in_block(user) for user in users)
+    users = (in_block(use.owner.operation, op.block) for use in value.uses)
+    # What a loop reads, and does not carry, it reads again in its next turn.
+    return any(
+        user is not None and (op.is_before_in_block(user) or (user == op and op.name in _LOOPS)) for user in users
+    )
+
+
+def _around(op: Any) -> Iterator[Any]:
+    """An operation, and those around it within the function."""
+    while op is not None and op.name != "func.func":
+        yield op
+        op = None if op.parent is None else op.parent.operation
+
+
+def _made_before(conditional: Any) -> Iterator[Any]:
+    """The results of all operations before a conditional, and before those around it."""
+    for op in _around(conditional):
+        for before in op.block.operations:
+            if before.operation == op:
+                break
+            yield from before.operation.results
+
+
+def _is_made_by_dispatch(value: Any) -> bool:
+    """Whether a value may be a part of an allocation: no argument of a block, constant, or result of control flow."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name not in _NO_DISPATCH
+
+
+def _is_part_of_allocation(value: Any, conditional: Any) -> bool:
+    """Whether a value is made by a dispatch, and not in a conditional."""
+    return _is_made_by_dispatch(value) and all(op != conditional for op in _around(value.owner.operation))
 
 
 def _pass_carries(barrier: ir.Operation) -> None:

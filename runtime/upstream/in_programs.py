@@ -56,6 +56,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("keep-loop-buffers",),
         reproducer="endless_waits.mlir",
     ),
+    Workaround(
+        "joined-registers",
+        "gives a conditional's result the register of an allocation that is still read",
+        passes=("keep-loop-buffers",),
+        reproducer="joined_registers.mlir",
+    ),
     # What one dispatch computes.
     Workaround(
         "crossed-uses",

@@ -162,6 +162,11 @@ def _parts_of_constants(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     return (x * row)[1:3], jax.lax.dynamic_slice(jnp.asarray(row), (x[0].astype(int),), (2,)) * y
 
 
+def _handed_on(x: jax.Array) -> tuple[jax.Array, ...]:
+    part = x[:3] + 1
+    return x * 2, *(jax.lax.cond(x[0] > limit, lambda: part, lambda: part[::-1]) for limit in (9, -9))
+
+
 def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
     wide = x.astype("float32"), kernel.astype("float32")
     return tuple(
@@ -200,6 +205,8 @@ def _grouped_images(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
         (_only_windows, ((3, 5), (3, 5)), "int32"),
         # Slices of what is computed with a constant array had no code: ``builder`` 1550118.
         (_parts_of_constants, ((4,), (2,)), "float32"),
+        # Results of dispatches in one allocation, of which a branch hands one on: ``short`` 1550089 to 1550092.
+        (_handed_on, ((5,),), "float32"),
         # Products of tensor cores whose rows and columns IREE mixes up: ``habits`` 995018.
         (_grouped_images, ((4, 7, 16), (1, 16, 16)), "bfloat16"),
         # Padded for tensor cores, these read beyond their factors.

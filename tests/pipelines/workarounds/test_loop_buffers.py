@@ -336,3 +336,52 @@ def test_calls_inside_of_loops_can_go() -> None:
     assert not calls_in(body)
     assert not calls_in(inner.regions[1].blocks[0])
     assert not without_calls_in_loops(module)
+
+
+def _part_or_reversed(which: Value, part: Value) -> Value:
+    return ops.conditional(which, [lambda y: ops.rev(y, [0]), lambda y: y], [part, part])
+
+
+def beside_another(which: Value, x: Value) -> tuple[Value, ...]:
+    return ops.mul(x, 2), _part_or_reversed(which, ops.add(ops.slice(x, [0], [3], [1]), 1))
+
+
+def beside_one_around(which: Value, x: Value) -> tuple[Value, ...]:
+    other, part = ops.mul(x, 2), ops.add(ops.slice(x, [0], [3], [1]), 1)
+    chosen = ops.conditional(which, [lambda y: _part_or_reversed(which, y), lambda y: y * 3], [part, part])
+    return other, chosen
+
+
+def in_a_loop(which: Value, x: Value) -> tuple[Value, ...]:
+    part = ops.add(x, 1)
+    return tuple(counted(x, turn=lambda i, c: [ops.add(c, _part_or_reversed(ops.rem(i + which, 2), part))]))
+
+
+def beside_none(which: Value, x: Value) -> tuple[Value, ...]:
+    return (_part_or_reversed(which, ops.add(ops.slice(x, [0], [3], [1]), 1)),)
+
+
+def of_a_parameter(which: Value, x: Value) -> tuple[Value, ...]:
+    return ops.add(ops.slice(x, [0], [3], [1]), 1), _part_or_reversed(which, x)
+
+
+@pytest.mark.parametrize(
+    ("build", "is_copied"),
+    [
+        (beside_another, True),
+        (beside_one_around, True),
+        (in_a_loop, True),
+        (beside_none, False),
+        (of_a_parameter, False),
+    ],
+)
+def test_parts_of_one_allocation_are_handed_on_as_copies(
+    build: Callable[..., tuple[Value, ...]], is_copied: bool
+) -> None:
+    """IREE's VM gave the conditional's result the register of the allocation: ``short`` 1550089 to 1550092."""
+    with hloforge.Builder("parts") as builder:
+        program = builder.build(build(builder.parameter(0, "s32[]"), builder.parameter(1, "f32[5]")))
+    lower(program.module, target="cuda")
+    for conditional in operations(program.module, {"stablehlo.case", "stablehlo.if"}):
+        maker = list(conditional.regions[1].blocks[0].operations)[-1].operands[0].owner
+        assert (not isinstance(maker, ir.Block) and maker.parent.operation == conditional) is is_copied
