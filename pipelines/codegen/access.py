@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hloforge.dialect.traits import TABLE, TRANSCENDENTAL
+from hloforge.pipelines.codegen.elements.kinds import REALS, class_of
 from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
@@ -100,6 +101,7 @@ class Accesses(Rules):
 def cost_of(op: Op) -> int:
     """Of an elementwise operation, in sums."""
     name = f"stablehlo.{op.name}"
-    if name in TRANSCENDENTAL or name not in TABLE:
+    is_remainder = op.name == "remainder" and class_of(op.result.element) in tuple(REALS)
+    if name in TRANSCENDENTAL or name not in TABLE or is_remainder:
         return _FUNCTION
     return _DIVISION if op.name in ("divide", "remainder", "sqrt") else 1

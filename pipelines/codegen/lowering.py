@@ -16,6 +16,7 @@ from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
+from hloforge.pipelines.codegen.passes.known_divisors import LegalizeKnownDivisors
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
@@ -97,6 +98,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeDotAlgorithm(), "how a product is computed: with more or fewer bits of the factors"),
     Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
+    Stage(LegalizeKnownDivisors(), "remainders of f64 are taken apart below"),
     Stage(DecomposeWideFunctions(), "functions of f64 that code generation lacks; sees the parts of complex ones"),
     Stage(DecomposeBitWidths(), "code generation finds elements by their places, which a change of width moves"),
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),

@@ -29,6 +29,8 @@ from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joine
 _CHEAP = 2
 # What an element computed for many others may cost before it gets memory.
 _SPREAD = 3
+# What an element may cost that is computed where slices read it, some of them twice.
+_SPLIT_COST = 40
 # What an element costs that no two loops should compute: as much as a transcendental function.
 _DEAR = 16
 # Elements whose code is longer are in memory, because LLVM's time grows with it.
@@ -227,7 +229,8 @@ def check(block: Block) -> None:
             raise RefusedError(f"the operation {op.mlir.name}, which has no result")
         known = op.name in MOVES or op.name in ALGORITHMS or op.name == "reduce"
         elements = [operand.element for operand in op.operands]
-        if not known and (len(op.results) > 1 or not supports(op.name, elements, op.result.element)):
+        is_alone = len(op.results) == 1 and op.result.elements == 1
+        if not known and (len(op.results) > 1 or not supports(op.name, elements, op.result.element, is_alone=is_alone)):
             raise RefusedError(f"the operation {op.mlir.name} of {', '.join(elements)}")
         if op.name == "bitcast_convert" and op.operands[0].shape != op.result.shape:
             raise RefusedError("a change of width")
@@ -286,6 +289,16 @@ def held(array: Array, in_memory: Callable[[Array], bool]) -> Array:
 def reads_once(op: Op) -> Iterable[Array]:
     """The operands of a scatter that it computes as it goes, one number after the other, if they cost little."""
     return op.operands[(len(op.operands) - 1) // 2 :] if op.name == "scatter" else ()
+
+
+def _is_split(array: Array, costs: dict[Array, int]) -> bool:
+    """Whether slices alone read an array, which together have few more elements: parts of gates, of curves' points."""
+    if array.is_result or costs[array] > _SPLIT_COST:
+        return False
+    if any(reader.name != "slice" or reader.block is not array.block for reader in array.readers):
+        return False
+    read = sum(reader.result.elements for reader in array.readers)
+    return 3 * read <= 4 * array.elements
 
 
 def _margin(op: Op) -> int:
@@ -384,7 +397,7 @@ class Planner:
                 home[array] = ("map", array.shape)
             elif len(keys) <= 1 and not self._spreads(array, costs):
                 home[array] = next(iter(keys), None)
-            elif array not in self._long and (costs[array] <= _CHEAP or is_free(array)):
+            elif array not in self._long and (costs[array] <= _CHEAP or is_free(array) or _is_split(array, costs)):
                 home[array] = ("many", array)
             else:
                 self.memory.add(array)

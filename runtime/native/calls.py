@@ -101,7 +101,7 @@ class NativeCalls:
         """Whether a program's arrays cross as they are, and are as many as its kernels bind."""
         schedule = program.schedule
         counts = (schedule.parameters, schedule.results) == (len(parameters), len(results))
-        return counts and all(codec.is_plain for codec in (*parameters, *results))
+        return counts and all(codec.is_in_place for codec in (*parameters, *results))
 
     @property
     def inside(self) -> Mapping[int, int]:

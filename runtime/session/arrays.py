@@ -97,10 +97,11 @@ class DeviceArray:
         """An array that IREE has not seen.
 
         Args:
-            host: its elements, which nobody else refers to, in physical form.
+            host: its elements, which nobody else refers to, in physical form or with the same bits.
             device: whose memory is the host's.
         """
         array = cls(None, codec)
+        host = host if codec.is_plain else codec.with_bits(host)
         host.flags.writeable = False
         array._host, array._device = host, device
         return array
@@ -127,7 +128,9 @@ class DeviceArray:
     @property
     def plain(self) -> np.ndarray[Any, Any] | None:
         """The elements where they lie in the host's memory in logical form; None elsewhere."""
-        return self.host if self._apart is None and self._codec.is_plain else None
+        if self._apart is not None or not self._codec.is_in_place:
+            return None
+        return self.host if self._codec.is_plain else self.host.view(self._codec.dtype)
 
     def end(self, taker: str) -> None:
         """Give the memory up, to the argument of this name."""
@@ -251,6 +254,7 @@ class Codec:
         "_fixed",
         "_hal_type",
         "_inverse",
+        "_is_code",
         "_never_empty",
         "_physical_dimensions",
         "_physical_dtype",
@@ -282,7 +286,10 @@ class Codec:
         self._physical_dtype = physical.element.dtype
         self._hal_type = _HAL_TYPES[physical.element.name]
         self._inverse = tuple(np.argsort(self.order)) if self.order != tuple(range(shape.rank)) else None
-        self._plain = self._inverse is None and self.buffer_layout is None and self.dtype == self._physical_dtype
+        is_same = self._inverse is None and self.buffer_layout is None
+        self._plain = is_same and self.dtype == self._physical_dtype
+        is_float = shape.element.is_float and self.dtype.itemsize == self._physical_dtype.itemsize
+        self._is_code = is_same and not self._plain and is_float
 
     @property
     def byte_count(self) -> int:
@@ -298,6 +305,15 @@ class Codec:
     def is_plain(self) -> bool:
         """Whether arrays of one shape cross as they are."""
         return self._plain and self._fixed
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether arrays of one shape cross with their bits as they are: floats of 8 bits are integers to a program."""
+        return self._fixed and (self._plain or self._is_code)
+
+    def with_bits(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The bits of a logical array that is in place in the physical type."""
+        return array.view(self._physical_dtype)
 
     @property
     def is_small(self) -> bool:

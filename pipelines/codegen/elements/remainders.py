@@ -1,8 +1,12 @@
-"""Remainders of floats (C's fmod) of f32, exact, in f64.
+"""Remainders of floats (C's fmod), exact: of f32 in f64 without branches, for vectors, and of one number by a division.
 
 With |x| = a 2^i and |y| = b 2^j, a and b of 24 bits, the remainder is (a (2^(i-j) mod b) mod b) 2^j, the power by four
 squarings modulo b, whose products f64 holds exactly. Source: modular product by an approximate quotient as in V. Shoup,
-"A Computational Introduction to Number Theory and Algebra", 3.3. f64 is taken apart before by ``decompose-remainder``.
+"A Computational Introduction to Number Theory and Algebra", 3.3. Arrays of f64 are taken apart before by
+``decompose-remainder``.
+
+Of one number it is |x| - q |y| if the quotient has at most as many bits as a float: rounded, q is off by one at
+most, and what is left is a multiple of the last bit of y, so that it is exact as well. Others are divided bit by bit.
 """
 
 from __future__ import annotations
@@ -10,10 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf, nan
 
-from hloforge.pipelines.codegen.elements.arithmetic import from_bits, wide_magnitude, with_sign_of
-from hloforge.pipelines.codegen.lang.values import FLOAT, I32, Value
+from hloforge.pipelines.codegen.elements.arithmetic import from_bits, magnitude, wide_magnitude, with_sign_of
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value
 
 _MANTISSA = (1 << 52) - 1
+_INFINITY = {FLOAT: 0xFF << 23, DOUBLE: 0x7FF << 52}
+# Zeros before the highest bit of a double's mantissa, in a word.
+_LEADING = 11
+# Of a quotient whose rounding is off by one at most, and the smallest divisor for which no step is subnormal.
+_QUOTIENT_BITS = {FLOAT: 23, DOUBLE: 52}
+_LEAST_DIVISOR = {FLOAT: 2.0**-100, DOUBLE: 2.0**-960}
 _EXPONENT_OF_2_23 = (1023 + 23) << 52
 # Bits of the exponents' difference, up to 276, below its highest five.
 _SQUARINGS = 4
@@ -46,6 +56,66 @@ class _Modulus:
 def remainder(x: Value, y: Value) -> Value:
     """fmod with the sign of ``x``; NaN for an infinite ``x`` or a zero ``y``."""
     size, divisor = wide_magnitude(x), wide_magnitude(y)
+    result = (size < divisor).where(x, with_sign_of(_narrowed(_by_squarings(size, divisor)), x))
+    invalid = size.equals(inf) | divisor.equals(0.0) | x.compare("uno", y)
+    return invalid.where(nan, result)
+
+
+def remainder_of_one(x: Value, y: Value) -> Value:
+    """The same of one number, by a branch: its time is what follows waits for."""
+    size, divisor, infinity = magnitude(x), magnitude(y), _INFINITY[x.kind]
+    largest = divisor * 2.0 ** _QUOTIENT_BITS[x.kind]
+    # Products of less are subnormal numbers, which the arithmetic of floats takes for zero.
+    is_long = ((size >= largest) & (size < inf)) | (divisor < _LEAST_DIVISOR[x.kind])
+    (rest,) = x.function.branch(is_long, lambda: [_at_length(x, y)], lambda: [_divided(size, divisor)])
+    word, other = size.bits(), divisor.bits()
+    result = (word < other).where(x, with_sign_of(rest, x))
+    invalid = (word >= infinity) | (other > infinity) | other.equals(0)
+    return invalid.where(nan, result)
+
+
+def _divided(size: Value, divisor: Value) -> Value:
+    """What is left of a magnitude, by a quotient that is rounded by less than one."""
+    rest = (-(size / divisor).call("floor")).call("fma", divisor, size)
+    return (rest < 0.0).where(rest + divisor, rest)
+
+
+def _at_length(x: Value, y: Value) -> Value:
+    """The remainder of magnitudes by any number of steps; of an infinite one or by 0 any number."""
+    if x.kind == DOUBLE:
+        return from_bits(_by_bits(magnitude(x).bits(), magnitude(y).bits()))
+    return _narrowed(_by_squarings(wide_magnitude(x), wide_magnitude(y)))
+
+
+def _by_bits(word: Value, other: Value) -> Value:
+    """The remainder of the magnitudes of doubles by their bits, of any; of an infinite one or by 0 any number."""
+    number, exponent = _taken_apart(word)
+    divisor, least = _taken_apart(other)
+    loop = word.function.loop(0, (exponent - least).maximum(0), carried=[number], hints="unroll.disable")
+    with loop as (_, (left,)):
+        loop.next([_less(left, divisor) << 1])
+    rest = _less(loop.results[0], divisor)
+    # Its highest bit goes to the place of the implicit one, or as far as the smallest exponent allows.
+    shift = (rest.call("ctlz") - _LEADING).minimum((least - 1).maximum(0))
+    moved = (rest << shift).shifted_right((1 - least).maximum(0))
+    exponent = (moved >= 1 << 52).where(least - shift, 0)
+    return rest.equals(0).where(0, (moved & _MANTISSA) | (exponent << 52))
+
+
+def _less(left: Value, divisor: Value) -> Value:
+    return (left >= divisor).where(left - divisor, left)
+
+
+def _taken_apart(word: Value) -> tuple[Value, Value]:
+    """A double's mantissa, of 53 bits, and its exponent, which is at most 0 for subnormal ones."""
+    mantissa, exponent = word & _MANTISSA, word.shifted_right(52)
+    shift = mantissa.call("ctlz") - _LEADING
+    is_normal = exponent > 0
+    return is_normal.where(mantissa | (1 << 52), mantissa << (shift & 63)), is_normal.where(exponent, 1 - shift)
+
+
+def _by_squarings(size: Value, divisor: Value) -> Value:
+    """The remainder of f32's magnitudes in f64, in a fixed number of steps; of smaller ones any number."""
     number = _integer(divisor)
     modulus = _Modulus(number, 1.0 / number)
     difference = (size.bits().shifted_right(52) - divisor.bits().shifted_right(52)).maximum(0)
@@ -56,10 +126,7 @@ def remainder(x: Value, y: Value) -> Value:
         power = (difference & (1 << bit)).differs(0).where(modulus.lowered(square + square), square)
     rest = modulus.reduced(modulus.lowered(_integer(size)) * power)
     exponent = divisor.bits() & ~_MANTISSA
-    result = _narrowed(rest * 2.0**-23 * from_bits(exponent))
-    result = (size < divisor).where(x, with_sign_of(result, x))
-    invalid = size.equals(inf) | divisor.equals(0.0) | x.compare("uno", y)
-    return invalid.where(nan, result)
+    return rest * 2.0**-23 * from_bits(exponent)
 
 
 def _integer(magnitude: Value) -> Value:

@@ -45,9 +45,12 @@ from hloforge.pipelines.codegen.elements.kinds import (
     single,
 )
 from hloforge.pipelines.codegen.elements.narrow import rounded
-from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 
 __all__ = ["apply", "supports"]
+
+# Operations that have shorter code for one number, with branches (``is_alone``).
+ALONE = frozenset({"remainder", "sine", "cosine"})
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,17 @@ def _of_values(function: Callable[..., Value]) -> Rule:
 def _of_floats(function: Callable[..., Value]) -> Rule:
     """A function of floats, rounded to half precision."""
     return lambda call: rounded(function(*call.values()), part_of(call.result))
+
+
+def _of_one_or_many(one: Callable[..., Value], many: Callable[..., Value]) -> Rule:
+    """A function of floats that one number by itself has other code for."""
+
+    def rule(call: Call) -> Element:
+        values = call.values()
+        is_alone = call.attributes.get("is_alone") and not any(lanes_of(value.kind) for value in values)
+        return rounded((one if is_alone else many)(*values), part_of(call.result))
+
+    return rule
 
 
 def _arithmetic(name: str) -> Rule:
@@ -238,11 +252,11 @@ _add("log_plus_one", REALS, _of_floats(logarithms.log_plus_one))
 _add("sqrt", REALS, _of_floats(roots.square_root))
 _add("rsqrt", REALS, _of_floats(roots.reciprocal_square_root))
 _add("cbrt", _NARROW, _of_floats(roots.cube_root))
-_add("sine", _NARROW, _of_floats(trigonometric.sine))
-_add("cosine", _NARROW, _of_floats(trigonometric.cosine))
+_add("sine", _NARROW, _of_one_or_many(trigonometric.sine_of_one, trigonometric.sine))
+_add("cosine", _NARROW, _of_one_or_many(trigonometric.cosine_of_one, trigonometric.cosine))
 _add("tan", _NARROW, _of_floats(trigonometric.tangent))
 _add("atan2", _NARROW, _of_floats(arctangent.arc_tangent_2))
-_add("remainder", _NARROW, _of_floats(remainders.remainder))
+_add("remainder", _NARROW, _of_one_or_many(remainders.remainder_of_one, remainders.remainder))
 _add("erf", REALS, _of_floats(error_functions.erf))
 _add("erfc", REALS, _of_floats(error_functions.erfc))
 _add("erf_inv", REALS, _of_floats(error_functions.erf_inv))
@@ -264,6 +278,10 @@ _add("sqrt", COMPLEX_SINGLE, _of_complex(complex_functions.square_root))
 _add("sign", COMPLEX, _of_complex(complex_numbers.sign))
 
 
+# What has code for one number alone, by operation and type.
+_ALONE_ONLY: dict[tuple[str, str], Rule] = {("remainder", "f64"): _of_floats(remainders.remainder_of_one)}
+
+
 def _rule(op: str, operands: Sequence[str]) -> Rule | None:
     if op in ("select", "clamp"):
         return _select if op == "select" else _clamp
@@ -271,10 +289,12 @@ def _rule(op: str, operands: Sequence[str]) -> Rule | None:
     return next((rule for classes, rule in _RULES.get(op, ()) if letter in tuple(classes)), None)
 
 
-def supports(op: str, operands: Sequence[str], result: str) -> bool:
-    """Whether ``apply`` builds an operation of these element types."""
+def supports(op: str, operands: Sequence[str], result: str, *, is_alone: bool = False) -> bool:
+    """Whether ``apply`` builds an operation of these element types; of one number, for one that is alone."""
     if not all(map(class_of, (*operands, result))):
         return False
+    if is_alone and (op, operands[0]) in _ALONE_ONLY:
+        return True
     if op == "bitcast_convert":
         return conversions.can_bitcast(operands[0], result)
     if op == "select":
@@ -297,9 +317,9 @@ def apply(
         operand_types: MLIR's names of their types.
         result_type: that of the result.
         attributes: ``comparison_direction`` and ``compare_type`` of ``compare`` as words, ``exponent_bits`` and
-            ``mantissa_bits`` of ``reduce_precision``.
+            ``mantissa_bits`` of ``reduce_precision``, ``is_alone`` where the operation's arrays have one element.
     """
-    rule = _rule(op, operand_types)
+    rule = _rule(op, operand_types) or (_ALONE_ONLY.get((op, operand_types[0])) if attributes.get("is_alone") else None)
     if rule is None:
         raise ValueError(f"{op} of {', '.join(operand_types)} has no function of elements")
     return rule(Call(operands, operand_types, result_type, attributes))

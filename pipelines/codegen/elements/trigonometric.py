@@ -2,12 +2,18 @@
 
 An angle below 2^128 needs three parts of 2/pi, chosen by its magnitude, whose products with 24 bits are exact. Sources:
 M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM 18 (1983); FreeBSD msun k_sindf.c,
-k_cosdf.c (Sun Microsystems, 1993). f64 is taken apart before by ``decompose-trigonometric``.
+k_cosdf.c, e_rem_pio2f.c (Sun Microsystems, 1993). f64 is taken apart before by ``decompose-trigonometric``.
 """
 
 from __future__ import annotations
 
-from hloforge.pipelines.codegen.elements.arithmetic import INTEGER_ORIGIN, from_bits, magnitude, polynomial
+from hloforge.pipelines.codegen.elements.arithmetic import (
+    INTEGER_ORIGIN,
+    from_bits,
+    magnitude,
+    nearest_integer,
+    polynomial,
+)
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
 
 # sin r = r + r^3 S(r^2), cos r = 1 + r^2 C(r^2) for |r| <= pi/4, to 32 bits.
@@ -32,6 +38,10 @@ _PARTS = (
     (2.0**104, (1.1109428103129918e-24, 4.018688549560441e-33, 1.590011303568902e-41)),
 )
 _PI_OVER_2 = 1.5707963267948966
+# Angles of fewer quarter turns than 2^20, and pi/2 as its first 33 bits and the rest.
+_MODERATE = 2.0**20
+_TWO_OVER_PI = 0.6366197723675814
+_HALF_PI_PARTS = (1.57079632673412561417, 6.07710050650619224932e-11)
 # Below it, x^3/3 is under half an ulp of x.
 _TINY = 2.0**-14
 _SIGN = -(1 << 63)
@@ -45,6 +55,18 @@ def sine(x: Value) -> Value:
 
 def cosine(x: Value) -> Value:
     _, quadrant, sine, cosine = _reduced(x)
+    return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
+
+
+def sine_of_one(x: Value) -> Value:
+    """The same of one number, by a branch for moderate angles: its time is what follows waits for."""
+    wide, quadrant, sine, cosine = _reduced_alone(x)
+    chosen = _odd(quadrant).where(cosine, sine)
+    return _tiny_as_is(x, _negated_if(chosen, (quadrant << 62) ^ wide.bits()))
+
+
+def cosine_of_one(x: Value) -> Value:
+    _, quadrant, sine, cosine = _reduced_alone(x)
     return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
 
 
@@ -66,8 +88,33 @@ def tangent(x: Value) -> Value:
 def _reduced(x: Value) -> tuple[Value, Value, Value, Value]:
     """The angle as f64, its quadrant (the low two bits), and sine and cosine of the rest; NaN for infinite angles."""
     wide = x.as_(DOUBLE)
+    quadrant, rest = _by_parts(magnitude(wide))
+    return wide, quadrant, *_both(rest)
+
+
+def _reduced_alone(x: Value) -> tuple[Value, Value, Value, Value]:
+    """The same; of moderate angles by a product with pi/2."""
+    wide = x.as_(DOUBLE)
     size = magnitude(wide)
-    parts = [wide.like(part) for part in _PARTS[0][1]]
+    quadrant, rest = x.function.branch(size < _MODERATE, lambda: list(_by_product(size)), lambda: list(_by_parts(size)))
+    return wide, quadrant, *_both(rest)
+
+
+def _both(r: Value) -> tuple[Value, Value]:
+    """Sine and cosine of an angle of at most pi/4."""
+    square = r * r
+    return r + (square * r) * polynomial(square, _SINE), square * polynomial(square, _COSINE) + 1.0
+
+
+def _by_product(size: Value) -> tuple[Value, Value]:
+    """The quadrant of a moderate angle, and the rest: the product with the first part of pi/2 is exact."""
+    turns, quadrant = nearest_integer(size * _TWO_OVER_PI)
+    return quadrant, (size - turns * _HALF_PI_PARTS[0]) - turns * _HALF_PI_PARTS[1]
+
+
+def _by_parts(size: Value) -> tuple[Value, Value]:
+    """The quadrant of any angle, and the rest."""
+    parts = [size.like(part) for part in _PARTS[0][1]]
     for start, row in _PARTS[1:]:
         above = size >= start
         parts = [above.where(new, old) for new, old in zip(row, parts, strict=True)]
@@ -75,10 +122,7 @@ def _reduced(x: Value) -> tuple[Value, Value, Value, Value]:
     middle, middle_turns = _without_turns(size * parts[1])
     shifted = (upper + middle) + INTEGER_ORIGIN[DOUBLE]
     r = (((upper - (shifted - INTEGER_ORIGIN[DOUBLE])) + middle) + size * parts[2]) * _PI_OVER_2
-    square = r * r
-    sine = r + (square * r) * polynomial(square, _SINE)
-    cosine = square * polynomial(square, _COSINE) + 1.0
-    return wide, shifted.bits() + upper_turns + middle_turns, sine, cosine
+    return shifted.bits() + upper_turns + middle_turns, r
 
 
 def _without_turns(x: Value) -> tuple[Value, Value]:

@@ -15,6 +15,7 @@ Functions of narrower floats stay: ``codegen/elements`` has shorter ones for the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
@@ -35,11 +36,17 @@ def _unless_supported(pattern: Pattern) -> Pattern:
 
     def rewrite(op: ir.Operation) -> Replacement:
         types = [str(operand.type.element_type) for operand in op.operands]
-        if supports(op.name.removeprefix("stablehlo."), types, str(op.results[0].type.element_type)):
+        name, result = op.name.removeprefix("stablehlo."), str(op.results[0].type.element_type)
+        if supports(name, types, result, is_alone=_is_one(op)):
             return NoMatch("code generation has code for it")
         return pattern.rewrite(op)
 
     return replace(pattern, rewrite=rewrite)
+
+
+def _is_one(op: ir.Operation) -> bool:
+    type_ = op.results[0].type
+    return bool(type_.has_static_shape and prod(type_.shape) == 1)
 
 
 @register

@@ -76,3 +76,23 @@ def test_an_array_that_is_read_twice_costs_itself_once() -> None:
     check(function, *arguments)
     loops, _ = _loops(function, *arguments)
     assert [len(loop.makes) for loop in loops] == [1]
+
+
+def test_disjoint_slices_compute_their_parts() -> None:
+    def gates(x: Any, b: Any) -> Any:
+        one, two, three, four = jnp.split(x * b + b * b - x, 4, -1)
+        return jax.nn.sigmoid(one) * two + jnp.tanh(three) * four
+
+    arguments = normal(6, 40), normal(40)
+    check(gates, *arguments)
+    loops, _ = _loops(gates, *arguments)
+    assert [len(loop.makes) for loop in loops] == [1]
+
+
+def test_slices_that_read_much_twice_read_memory() -> None:
+    def filtered(x: Any) -> Any:
+        y = x * x + x * np.float32(0.3) - x
+        return sum(y[number : number + 50] * y[number + 1 : number + 51] for number in range(5))
+
+    check(filtered, normal(60))
+    assert len(_loops(filtered, normal(60))[0]) == 2

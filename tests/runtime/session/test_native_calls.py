@@ -110,6 +110,7 @@ def test_subnormal_numbers_are_zero_as_for_irees_runtime_and_xla() -> None:
         ("f64", np.float64),
         ("bf16", ml_dtypes.bfloat16),
         ("f16", np.float16),
+        ("f8E4M3FN", ml_dtypes.float8_e4m3fn),
         ("i8", np.int8),
         ("ui64", np.uint64),
         ("complex<f64>", np.complex128),
