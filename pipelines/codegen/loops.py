@@ -130,7 +130,8 @@ class NestWriter(SumLoops):
             ]
             known = (*place, *(self._nest.origin or ()))
             plain = {*found.fixed, *(symbol for index in known for symbol, _ in index.terms)}
-            held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms)][:_MOST_HELD]
+            held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms) and _is_inside(load)]
+            held = held[:_MOST_HELD]
             sizes = Sizes(group.size, groups[-1].size)
             is_small = min(sizes.along, sizes.across) < SIDE
             if not loads or group.size < _LEAST_ALONG:
@@ -457,3 +458,9 @@ class NestWriter(SumLoops):
             totals, number = iter(loop.results), self._result_number()
             for result in results:
                 self._store(result, element_of(result.element, totals), number)
+
+
+def _is_inside(load: tuple[Array, Index]) -> bool:
+    """Whether an array has all the elements that are read, even where a condition says that none is, as in padding."""
+    array, number = load
+    return number.low >= 0 and number.high < math.prod(array.shape)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge.pipelines.codegen.squares import Sizes, lanes_of_square
 from tests.pipelines.codegen.jax_programs import check
+from tests.pipelines.codegen.products.memory import Guarded
 
 _PROGRAMS: dict[str, Callable[..., Any]] = {
     "alone": lambda x: jnp.swapaxes(x, -1, -2),
@@ -32,6 +35,14 @@ def test_programs(name: str, shape: tuple[int, ...]) -> None:
 def test_of_several_workgroups(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     check(lambda x: jnp.tanh(x.T) * 3, x)
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+def test_padding_is_not_read(at_end: bool) -> None:
+    x = np.ones((64, 32), np.float32)
+    memory = Guarded(x.nbytes, at_end=at_end)
+    padded = hloforge.compile(jax.jit(lambda x: jnp.pad(x, ((32, 32), (0, 0))).T).lower(x))
+    np.testing.assert_array_equal(padded(memory.array(x)), np.pad(x, ((32, 32), (0, 0))).T)
 
 
 def test_ends_that_are_shorter_than_vectors_need_masks() -> None:
