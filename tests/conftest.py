@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -31,6 +32,10 @@ _SWEEP = 7200
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        wide = item.get_closest_marker("wide")
+        # By the name, so that each value of each parameter is met and a case stays where it is when others are added.
+        if wide and crc32(item.nodeid.encode()) % wide.args[0]:
+            item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(_SWEEP))
 

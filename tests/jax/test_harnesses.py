@@ -13,7 +13,7 @@ from tests.jax.harnesses import all_names, complaint_of, expected_failures, judg
 _PARTS = 3
 
 
-@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, _PARTS))])
 def test_a_sample_agrees_with_the_cpu(part: int) -> None:
     names = sample(all_names())
     assert len(names) == 60

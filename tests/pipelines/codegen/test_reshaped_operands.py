@@ -55,7 +55,7 @@ _SOURCES: list[Callable[[Any], Any]] = [
     st.sampled_from(["plain", "loop", "carry", "branch", "rows"]),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_algorithm(source: Any, algorithms: list[Any], where: str, is_read: bool) -> None:
     def results(x: Any) -> Any:
         y = source(x)

@@ -96,6 +96,7 @@ def _drawn(seed: int) -> tuple[Callable[..., Any], np.ndarray[Any, Any]]:
     return program, normal(*shape).astype(dtype) if dtype.startswith("f") else (normal(*shape) * 50).astype(dtype)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_moves_are_xlas(seed: int) -> None:
     program, argument = _drawn(seed)

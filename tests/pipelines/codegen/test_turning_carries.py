@@ -123,6 +123,7 @@ def _drawn(seed: int) -> Callable[[Any, Any], Any]:
     return program
 
 
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_loops_over_four_arrays_are_xlas(seed: int) -> None:
     check(_drawn(seed), _X, np.int32(2 + seed % 5))

@@ -15,6 +15,7 @@ _REAL = ("i1", *INTEGERS, *FLOATS)
 _FORMATS = [(5, 2), (8, 7), (8, 0), (3, 0), (1, 1), (11, 5), (4, 3), (5, 10), (8, 23), (11, 52), (2, 60)]
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("target", [*_REAL, *COMPLEX])
 @pytest.mark.parametrize("source", [*_REAL, *COMPLEX])
 def test_convert(source: str, target: str) -> None:

@@ -18,6 +18,7 @@ _BINARY = ("add", "and", "divide", "maximum", "minimum", "multiply", "or", "powe
 _UNARY = ["abs", "count_leading_zeros", "negate", "not", "popcnt", "sign"]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("element", INTEGERS)
 @pytest.mark.parametrize("op", [*_BINARY, *_SHIFTS])
 def test_binary(op: str, element: str) -> None:

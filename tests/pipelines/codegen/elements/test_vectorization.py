@@ -40,6 +40,7 @@ _BINARY = ("add", "atan2", "divide", "maximum", "minimum", "multiply", "power", 
 _ATTRIBUTES = {"comparison_direction": "LT", "compare_type": "NOTYPE"}
 
 
+@pytest.mark.wide(2)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="looks for registers of x86-64")
 @pytest.mark.parametrize("element", ["bf16", "f16", "f32", "f64"])
 @pytest.mark.parametrize("op", [*_UNARY, *_BINARY])

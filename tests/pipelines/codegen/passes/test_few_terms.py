@@ -33,6 +33,7 @@ def _lowered(function: Any, arguments: Sequence[Any]) -> str:
     return str(program.module)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.int64, np.complex64])
 @pytest.mark.parametrize(
     ("equation", "left", "right"),
@@ -54,6 +55,7 @@ def test_sums_are_those_of_products(dtype: Any, equation: str, left: tuple[int, 
     assert "dot_general" not in _lowered(function, arguments)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("order", itertools.permutations("bik"), ids="".join)
 @pytest.mark.parametrize("other", itertools.permutations("bkj"), ids="".join)
 def test_dimensions_of_factors_may_be_in_any_order(order: tuple[str, ...], other: tuple[str, ...]) -> None:

@@ -194,6 +194,7 @@ CASES = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize(
     "orders", [PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "OIS", "NSC"), ("SNC", "IOS", "NCS")]
 )
@@ -309,6 +310,7 @@ def test_random_convolutions(
     check(one, biased=biased, at_end=at_end)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 2)], ids=str)
 @pytest.mark.parametrize("window", [(2, 3), (3, 3), (5, 5), (7, 7), (4, 9)], ids=str)

@@ -60,6 +60,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("turned", ["", "l", "r", "lr"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_sizes_and_orders(size: tuple[int, int, int], turned: str) -> None:
@@ -78,6 +79,7 @@ def test_types(size: tuple[int, int, int], kind: str) -> None:
 # Of this machine's processor.
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("signs", ["ss", "uu", "su", "us"])
 @pytest.mark.parametrize("has", [VNNI, "avx2"])
 @pytest.mark.parametrize("size", [(17, 5, 31), (40, 32, 70), (13, 71, 130), (20, 4, 16)], ids=str)
