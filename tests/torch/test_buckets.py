@@ -99,6 +99,18 @@ class _Embedding(nn.Module):
         return x + self.positions(torch.arange(x.shape[1]))
 
 
+def _dominant(x: Any) -> Any:
+    return x @ x.mT + torch.eye(x.shape[1], dtype=x.dtype) * 2
+
+
+def _systems(x: Any) -> Any:
+    matrix = _dominant(x)
+    right = torch.linalg.solve(matrix, x.mT, left=False)
+    factored = torch.cholesky_solve(x, torch.linalg.cholesky(matrix))
+    size = torch.linalg.slogdet(matrix)[1].sigmoid().view(-1, 1, 1)
+    return torch.linalg.solve(matrix, x) + right.mT + factored * size + torch.linalg.inv(matrix) @ x
+
+
 def _rows(x: Any) -> Any:
     return x.reshape(-1, FEATURES).cumsum(0).reshape(x.shape)
 
@@ -139,6 +151,13 @@ LAYERS: dict[str, Callable[[], Any]] = {
     ),
     "turned": lambda: lambda x: (x.transpose(0, 1) * 2).transpose(0, 1),
     "counted": lambda: lambda x: x * x.shape[1] / (x.shape[0] + 1),
+    "systems": lambda: _systems,
+    "substituted": lambda: lambda x: torch.linalg.solve_triangular(_dominant(x).tril(), x, upper=False),
+    "histogram": lambda: lambda x: x + torch.histc(x, FEATURES, -1, 2) / 10 + torch.histc(x, 2)[0] / 20,
+    "ranked": lambda: lambda x: x - x.kthvalue(3, -1, True)[0] + x.median(-1, True)[0],
+    "distances": lambda: lambda x: torch.cdist(x, x.flip(0)) @ x / 9,
+    "unfolded": lambda: lambda x: functional.pad(x, (0, 0, 1, 0)).unfold(1, 2, 1).mean(-1),
+    "sampled": lambda: lambda x: x + functional.grid_sample(x[:, None], x[:, :1, None, :2])[:, 0],
     "chosen": lambda: lambda x: torch.where(torch.arange(x.shape[1])[:, None] % 2 == 0, x, -x),
 }
 HEADS: dict[str, Layer] = {
@@ -223,6 +242,35 @@ def test_a_layer_sees_no_padding(name: str) -> None:
 def test_results_are_cut(name: str) -> None:
     torch.manual_seed(len(name))
     _agree(_Model([LAYERS["dense"]()], HEADS[name]), BOTH, SIZES, (ROWS + 1, LENGTH))
+
+
+class _Experts(nn.Module):
+    """Rows in the order of the expert that a router chooses, each by its expert's matrix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.router = nn.Linear(FEATURES, 3)
+        self.experts = nn.Parameter(torch.randn(3, FEATURES, FEATURES, dtype=torch.bfloat16))
+
+    def forward(self, x: Any) -> Any:
+        rows = x.reshape(-1, FEATURES)
+        chosen = self.router(rows).argmax(-1)
+        order = chosen.argsort(stable=True)
+        ends = torch.histc(chosen.float(), 3, 0, 2).cumsum(0, dtype=torch.int32)
+        found = functional.grouped_mm(rows[order].bfloat16(), self.experts, offs=ends)
+        sums = functional.grouped_mm(rows[order].bfloat16().T, found, offs=ends)
+        return found[order.argsort()].reshape(x.shape), sums
+
+
+def test_experts_see_no_padding() -> None:
+    torch.manual_seed(3)
+    model = _Experts().eval()
+    with torch.no_grad():
+        run = _run(_exported(model, (torch.randn(ROWS, LENGTH, FEATURES),), BOTH), (ROWS + 1, LENGTH))
+        for size in SIZES:
+            x = torch.randn(*size, FEATURES)
+            for found, wanted in zip(run(to_numpy(x)), model(x), strict=True):
+                torch.testing.assert_close(to_torch(np.array(found)), wanted, rtol=2e-2, atol=2e-2)
 
 
 def generated(seed: int) -> _Model:

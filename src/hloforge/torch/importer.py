@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -231,8 +232,11 @@ class Graph:
 
     def _cuts(self) -> list[tuple[int, int]]:
         """The results' dimensions whose sizes the last results tell, in order."""
-        nodes = [node for node in self._outputs() if isinstance(node, fx.Node) and _has_shape(node)]
-        return [(n, d) for n, node in enumerate(nodes) for d in open_dims(node.meta["val"])]
+        return [(n, d) for n, node in enumerate(self._results()) for d in open_dims(node.meta["val"])]
+
+    def _results(self) -> list[fx.Node]:
+        """The outputs that the program has, which are tensors and numbers."""
+        return [leaf for leaf in self._outputs() if isinstance(leaf, fx.Node) and _has_shape(leaf) and not _tells(leaf)]
 
     def _outputs(self) -> list[Any]:
         """What the graph returns, leaf by leaf: nodes and constants."""
@@ -243,8 +247,7 @@ class Graph:
         builder: Builder[Program] = Builder(self.title, Program)
         with builder:
             given = [builder.parameter(n, p.shape, p.name) for n, p in enumerate(self.parameters())]
-            leaves = [leaf for leaf in self._outputs() if isinstance(leaf, fx.Node) and _has_shape(leaf)]
-            shapes = [_shape_of(leaf.meta["val"]) for leaf in leaves]
+            shapes = [_shape_of(leaf.meta["val"]) for leaf in self._results()]
             results = [ops.custom_call(GRAPH, given, shape) for shape in shapes]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.title
@@ -254,6 +257,14 @@ class Graph:
 
 def _has_shape(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), _TAKEN)
+
+
+def _tells(output: fx.Node) -> bool:
+    """Whether an output is a token, which only tells the order of effects."""
+    if output.op == "placeholder":
+        return is_token(output)
+    source = output.args[0] if output.target is operator.getitem and output.args[1] == 0 else None
+    return isinstance(source, fx.Node) and source.target is torch.ops.higher_order.with_effects
 
 
 def _is_result(output: Any) -> bool:

@@ -313,7 +313,7 @@ class Interpreter:
 
 
 def _fitted(found: Any, value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and found is not None:  # None: a token
         return fit(found, value.shape)
     if isinstance(value, list | tuple) and isinstance(found, list | tuple):
         return tuple(_fitted(f, v) for f, v in zip(found, value, strict=True))

@@ -12,6 +12,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, bounded
 from hloforge.torch.bounded.sizes import fit
 from hloforge.torch.interpreter import converted
+from hloforge.torch.operators.indexing import histogram_of
 from hloforge.torch.registry import number
 
 
@@ -158,7 +159,34 @@ def topk(call: OpenCall, x: Any, count: Any, dim: int = -1, largest: bool = True
     return values, places
 
 
-@bounded("aten.mm", "aten.bmm", "aten.matmul", "aten.dot", "aten.mv")
+@bounded("aten.median.dim", "aten.nanmedian.dim", "aten.mode")
+def middle(call: OpenCall, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    return _along(call, x, dim, dim, keepdim)
+
+
+@bounded("aten.kthvalue")
+def kth_value(call: OpenCall, x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    return _along(call, x, dim, k, dim, keepdim)
+
+
+def _along(call: OpenCall, x: Any, dim: int, *arguments: Any) -> Any:
+    if x.ndim and dim % x.ndim in call.open(0):
+        raise UnsupportedError(
+            "an element chosen by its rank along a dimension whose size is not known before the call"
+        )
+    return call.plain(x, *arguments)
+
+
+@bounded("aten.histc")
+def histogram(call: OpenCall, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
+    counted = call.inside(0, x)
+    if low == high:
+        low = jnp.min(jnp.where(counted, x, number(most(x.dtype), x.dtype)))
+        high = jnp.max(jnp.where(counted, x, number(least(x.dtype), x.dtype)))
+    return histogram_of(x, bins, low, high, counted)
+
+
+@bounded("aten.mm", "aten.bmm", "aten.matmul", "aten.dot", "aten.vdot", "aten.mv")
 def product(call: OpenCall, x: Any, y: Any) -> Any:
     return call.plain(*_factors(call, x, y, 0, 1))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.torch.bounded.registry import OpenCall, bounded
+from hloforge.torch.bounded.registry import OpenCall, bounded, rule_of
+from hloforge.torch.registry import name_of
 
 _Arrays = (jax.Array, np.ndarray)
 
@@ -28,7 +30,9 @@ def elementwise(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     *("prims.full_like", "aten.fill", "prims.fill", "aten.zeros_like", "aten.empty_like", "aten.ones_like"),
     *("aten.dropout", "aten.native_dropout", "aten.rand_like", "aten.randn_like", "aten.view_as_real"),
     *("aten.view_as_complex", "aten.cumsum", "aten.cumprod", "aten.cummax", "aten.cummin", "aten.logcumsumexp"),
-    *("aten.bernoulli", "aten.embedding", "aten.copy", "aten.tril", "aten.triu"),
+    *("aten.bernoulli", "aten.embedding", "aten.copy", "aten.tril", "aten.triu", "aten.unfold", "aten.unfold_copy"),
+    *("aten.uniform", "aten.normal_functional", "aten.exponential", "aten.geometric", "aten.cauchy"),
+    *("aten.log_normal", "aten.randint_like"),
     "aten.repeat_interleave.self_int",
 )
 def independent(call: OpenCall, *arguments: Any, **named: Any) -> Any:
@@ -36,7 +40,7 @@ def independent(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     return call.plain(*arguments, **named)
 
 
-@bounded("aten._assert_tensor_metadata", "aten.sym_constrain_range")
+@bounded("aten._assert_tensor_metadata", "aten.sym_constrain_range", "aten._linalg_check_errors")
 def nothing(call: OpenCall, *arguments: Any, **named: Any) -> None:
     return None
 
@@ -50,16 +54,33 @@ def inner(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     return call.plain(*arguments, **named)
 
 
+@bounded("higher_order.with_effects")
+def with_effects(call: OpenCall, token: Any, target: Any, *arguments: Any, **named: Any) -> Any:
+    """The rule of an operator whose order matters to PyTorch, such as a check of errors."""
+    rule = rule_of(target)
+    if rule is None:
+        raise UnsupportedError(f"{name_of(target)} of a size that is not known before the call")
+    results = call.result[1:]
+    result = results[0] if len(results) == 1 else results
+    inner = replace(call, target=target, result=result, said=call.said[2:], arguments=call.arguments[2:])
+    found = rule(inner, *arguments, **named)
+    if not results or found is None:
+        return (token, *[None] * len(results))
+    return (token, found) if len(results) == 1 else (token, *found)
+
+
 def _closed(first: int, *names: str, last: int | None = None) -> None:
     """Operators that read across the dimensions ``[first:last]`` of their first argument: these must have known sizes.
 
-    The dimensions of all other arguments must too.
+    The dimensions of all other arguments must too, but for the rows that belong to those of the first argument.
     """
 
     def rule(call: OpenCall, *arguments: Any, **named: Any) -> Any:
         for number, said in enumerate(call.said):
-            mixed = range(said.ndim)[first:last] if number == 0 and hasattr(said, "ndim") else call.open(number)
-            if set(call.open(number)) & set(mixed):
+            mixed = set(range(said.ndim)[first:last] if number == 0 and hasattr(said, "ndim") else call.open(number))
+            if number and first == 1 and 0 in mixed and str(said.shape[0]) == str(call.said[0].shape[0]):
+                mixed.remove(0)
+            if set(call.open(number)) & mixed:
                 raise UnsupportedError(
                     f"it reads across a dimension of argument {number} whose size depends on elements"
                 )
@@ -73,12 +94,14 @@ _closed(
     *("aten.native_group_norm", "aten.grid_sampler_2d", "aten.grid_sampler_3d", "aten.pixel_shuffle"),
     *("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_max_pool2d"),
     *("aten.upsample_nearest2d", "aten.upsample_bilinear2d", "aten.upsample_bicubic2d"),
+    *("aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa", "aten.adaptive_avg_pool1d"),
+    *("aten.adaptive_max_pool3d", "aten.fractional_max_pool2d", "aten.fractional_max_pool3d"),
+    *("aten.grid_sampler_2d_backward", "aten.grid_sampler_3d_backward"),
 )
 _closed(1, "aten._native_batch_norm_legit_no_training", last=2)
 _closed(
     -2,
-    *("aten.linalg_inv_ex", "aten._linalg_det", "aten._linalg_eigh", "aten._linalg_svd"),
-    *("aten.linalg_cholesky_ex", "aten.linalg_qr", "aten._linalg_solve_ex", "aten.diagonal", "aten.diagonal_copy"),
+    *("aten._linalg_eigh", "aten._linalg_svd", "aten.linalg_qr", "aten.diagonal", "aten.diagonal_copy"),
 )
 
 

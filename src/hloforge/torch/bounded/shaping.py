@@ -282,6 +282,12 @@ bounded("aten.ones", "prims.empty", "prims.empty_permuted", "aten.empty_permuted
 bounded("aten.rand", "aten.randn")(sized)
 
 
+@bounded("aten.randint", "aten.normal.float_float")
+def drawn(call: OpenCall, *arguments: Any, **named: Any) -> Any:
+    """The sizes are the last argument."""
+    return call.plain(*arguments[:-1], call.shape, **named)
+
+
 @bounded("aten.new_full", "aten.new_zeros", "aten.new_empty", "aten.new_ones", "aten.new_empty_strided")
 def sized_like(call: OpenCall, x: Any, sizes: Any, *arguments: Any, **named: Any) -> Any:
     return call.plain(x, call.shape, *arguments, **named)

@@ -258,12 +258,23 @@ def bucketize(call: Call, values: Any, boundaries: Any, *, out_int32: bool = Fal
 
 @lowers("aten.histc")
 def histc(call: Call, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
-    x = x.reshape(-1)
-    low, high = (jnp.min(x), jnp.max(x)) if low == high else (number(low, x.dtype), number(high, x.dtype))
+    low, high = (jnp.min(x), jnp.max(x)) if low == high else (low, high)
+    return histogram_of(x, bins, low, high, True)
+
+
+def histogram_of(x: Any, bins: int, low: Any, high: Any, counted: Any) -> Any:
+    """How many of the numbers that are ``counted`` lie in each of ``bins`` equal parts from ``low`` to ``high``.
+
+    Args:
+        x: an array of any shape; the result has its element type.
+        low, high: of one number around it if they are equal.
+        counted: booleans for the numbers.
+    """
+    low, high = (number(each, x.dtype) for each in (low, high))
     low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
-    within = (x >= low) & (x <= high)
+    within = ((x >= low) & (x <= high) & counted).reshape(-1)
     # In PyTorch's order, because a rounding decides about numbers at an edge.
-    place = jnp.clip(((x - low) * number(bins, x.dtype) / (high - low)).astype(np.int64), 0, bins - 1)
+    place = jnp.clip(((x - low) * number(bins, x.dtype) / (high - low)).astype(np.int64), 0, bins - 1).reshape(-1)
     return jnp.zeros(bins, x.dtype).at[place].add(within.astype(x.dtype))
 
 
