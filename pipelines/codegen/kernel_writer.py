@@ -126,7 +126,8 @@ class KernelWriter:
         text, number = self.function.text(header, 0, table + self._pointers())
         text, nodes = _with_scopes(text, self._scopes, number)
         passes = "" if self.function.has_scalar_loops else FEW_PASSES
-        return passes + "\n".join((text, nodes, f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"))
+        attributes = f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"
+        return passes + "\n".join((*self.function.definitions.values(), text, nodes, attributes))
 
 
 def _with_scopes(text: str, count: int, number: int) -> tuple[str, str]:

@@ -50,7 +50,7 @@ from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 __all__ = ["apply", "supports"]
 
 # Operations that have shorter code for one number, with branches (``is_alone``).
-ALONE = frozenset({"remainder", "sine", "cosine"})
+ALONE = frozenset({"remainder", "sine", "cosine", "power"})
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ _add("remainder", _NARROW, _of_one_or_many(remainders.remainder_of_one, remainde
 _add("erf", REALS, _of_floats(error_functions.erf))
 _add("erfc", REALS, _of_floats(error_functions.erfc))
 _add("erf_inv", REALS, _of_floats(error_functions.erf_inv))
-_add("power", _NARROW, _of_floats(powers.power))
+_add("power", _NARROW, _of_one_or_many(powers.power_of_one, powers.power))
 _add("square", INTEGERS + REALS + COMPLEX, _square)
 
 _add("real", REALS + COMPLEX, _real)
@@ -279,7 +279,10 @@ _add("sign", COMPLEX, _of_complex(complex_numbers.sign))
 
 
 # What has code for one number alone, by operation and type.
-_ALONE_ONLY: dict[tuple[str, str], Rule] = {("remainder", "f64"): _of_floats(remainders.remainder_of_one)}
+_ALONE_ONLY: dict[tuple[str, str], Rule] = {
+    ("power", "f64"): _of_floats(powers.power_of_one),
+    ("remainder", "f64"): _of_floats(remainders.remainder_of_one),
+}
 
 
 def _rule(op: str, operands: Sequence[str]) -> Rule | None:

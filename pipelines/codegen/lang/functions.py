@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, overload
 
+from hloforge.pipelines.codegen.kernel_program import ENTRY
 from hloforge.pipelines.codegen.lang.values import (
     BFLOAT,
     I1,
@@ -43,12 +44,15 @@ class Function:
         lines: of LLVM's text so far.
         access: metadata of loads and stores that follow, which says what memory they share with no other.
         has_scalar_loops: whether LLVM's loop passes gain: an innermost loop has no vectors of its own.
+        definitions: of tables and functions that it shares with others of its text, by their names; whoever writes
+            the text adds them.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.access = ""
         self.has_scalar_loops = False
+        self.definitions: dict[str, str] = {}
         # Places in the lines behind which loops have ended that stay loops.
         self._ended = 0
         self._count = 0
@@ -146,6 +150,16 @@ class Function:
         at = self.index(place)
         return self.emit(f"extractelement {vector.kind} {vector.text}, {at}", element_of(vector.kind))
 
+    # Constants in memory
+
+    def table(self, numbers: Sequence[float], kind: str) -> Value:
+        """The address of a constant array; equal ones are there once."""
+        items = ", ".join(f"{kind} {literal(number, kind)}" for number in numbers)
+        name = f"@{ENTRY}.table{zlib.crc32(items.encode()):08x}"
+        array = f"[{len(numbers)} x {kind}] [{items}]"
+        self.definitions[name] = f"{name} = private unnamed_addr constant {array}, align 64"
+        return Value(self, POINTER, name)
+
     # Memory
 
     def load(self, pointer: Value, kind: str, align: int = 0) -> Value:
@@ -188,6 +202,10 @@ class Function:
         self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target.text}, ptr {source.text}, {self.index(size)}, i1 false)")
 
     # Control
+
+    def likely(self, condition: Value, *, holds: bool = True) -> Value:
+        """A flag that nearly always holds, or never: LLVM branches by it and does not select."""
+        return self.emit(f"call i1 @llvm.expect.i1({condition}, i1 {str(holds).lower()})", I1)
 
     def label(self) -> str:
         self._count += 1

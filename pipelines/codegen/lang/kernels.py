@@ -68,11 +68,15 @@ class Kernel:
     def text(self) -> str:
         """The whole of it; every function but the entry ends with ``ret void`` here."""
         number, parts = 0, []
+        definitions = dict(self.entry.definitions)
         for function, header in self._functions:
             function.do("ret void")
+            definitions |= function.definitions
             text, number = function.text(header, number)
             parts.append(text)
         self.entry.do("ret i32 0")
         header = f"define i32 @{ENTRY}(ptr %environment, ptr %state, ptr %workgroup) #0"
         text, number = self.entry.text(header, number)
-        return "\n".join((*self._globals, *parts, text, f"attributes #0 = {{ {self._attributes} }}\n"))
+        return "\n".join(
+            (*self._globals, *definitions.values(), *parts, text, f"attributes #0 = {{ {self._attributes} }}\n")
+        )

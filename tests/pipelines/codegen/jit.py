@@ -67,7 +67,10 @@ def compiled(
     function.do("ret void")
     taken = [f"ptr noalias noundef {pointer.text}" for pointer in own] + [f"i64 noundef {n.text}" for n in others]
     text, _ = function.text(f"define void @kernel({', '.join(taken)}) #0")
-    return compiled_text("\n".join((*constants, text, f"attributes #0 = {{ {_ATTRIBUTES} }}\n")), speed=speed)
+    return compiled_text(
+        "\n".join((*constants, *function.definitions.values(), text, f"attributes #0 = {{ {_ATTRIBUTES} }}\n")),
+        speed=speed,
+    )
 
 
 def compiled_text(text: str, *, speed: int = 2) -> Compiled:
