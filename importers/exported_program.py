@@ -42,6 +42,9 @@ _TARGET = re.compile(
     r"|wrap_with_autocast|invoke_subgraph|with_effects)"
     r"|_operator\.(?:eq|ne|l[te]|g[te]|neg|pos|mul|add|sub|floordiv|truediv|mod|pow|and_|or_|lshift|rshift|getitem)"
     r"|math\.(?:trunc|floor|ceil|sqrt)"
+    # The bounds of ``vmap``, which PyTorch's own decomposition resolves.
+    r"|torch\._functorch\.predispatch\.(?:lazy_load_decompositions|_(?:add|remove)_batch_dim"
+    r"|_vmap_(?:increment|decrement)_nesting)"
     r"|torch\.sym_(?:not|int|float|ite|max|min|sqrt|sum)"
 )
 # What sizes are written with, as ``sympy.srepr`` does, and as text.

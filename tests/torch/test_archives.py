@@ -218,3 +218,12 @@ def test_products_of_groups_of_transformers_are_read_without_it() -> None:
         library._destroy()
     x, weights = np.arange(8, dtype=np.float32).reshape(4, 2), np.arange(12.0).reshape(3, 2, 2)
     np.testing.assert_array_equal(hloforge.compile(data)(x), np.concatenate([x[:1] @ weights[0], x[1:] @ weights[2]]))
+
+
+def test_vmap_is_read() -> None:
+    class Rows(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.vmap(lambda row, all: row * all.sum(), in_dims=(0, None))(x, x)
+
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(hloforge.compile(saved(Rows(), torch.from_numpy(x)))(x), x * 15)
