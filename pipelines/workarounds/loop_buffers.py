@@ -57,6 +57,7 @@ from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.workarounds.loop_carries import opaque_copy
+from hloforge.pipelines.workarounds.shared_allocations import conditionals
 
 _BARRIER = "stablehlo.optimization_barrier"
 _CALL = "util.call"
@@ -84,10 +85,10 @@ class KeepLoopBuffers(Pass):
         with in_context(module):
             for barrier in operations(module, {_BARRIER}):
                 _pass_carries(barrier)
-            conditionals = operations(module, _CONDITIONALS)
-            kin = Kin.of(module) if conditionals else Kin()
-            for conditional in conditionals:
-                _copy_kept(conditional, kin)
+            met = conditionals(module, _CONDITIONALS, _LOOPS, _is_made_by_dispatch)
+            kin = Kin.of(module) if met else Kin()
+            for conditional in met:
+                _copy_kept(conditional.operation, kin, may_share=conditional.is_met_before_reads)
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
             with ir.InsertionPoint.at_block_begin(block):
@@ -142,14 +143,12 @@ def _reads_arrays(condition: Any) -> bool:
     return any(isinstance(operand.type, ir.RankedTensorType) and operand.type.rank for operand in operands)
 
 
-def _copy_kept(conditional: Any, kin: Kin) -> None:
+def _copy_kept(conditional: Any, kin: Kin, *, may_share: bool) -> None:
     """Let branches return copies of what may be an array, of static shape, that is used after the conditional.
 
-    Or lie in one allocation with such an array.
+    Args:
+        may_share: whether what a dispatch made may lie in one allocation with such an array.
     """
-    may_share = any(
-        _is_made_by_dispatch(one) and _is_used_behind(one, conditional) for one in _made_before(conditional)
-    )
 
     def loses_register(value: Any) -> bool:
         return _is_used_behind(value, conditional) or (may_share and _is_part_of_allocation(value, conditional))
@@ -188,15 +187,6 @@ def _around(op: Any) -> Iterator[Any]:
     while op is not None and op.name != "func.func":
         yield op
         op = None if op.parent is None else op.parent.operation
-
-
-def _made_before(conditional: Any) -> Iterator[Any]:
-    """The results of all operations before a conditional, and before those around it."""
-    for op in _around(conditional):
-        for before in op.block.operations:
-            if before.operation == op:
-                break
-            yield from before.operation.results
 
 
 def _is_made_by_dispatch(value: Any) -> bool:
