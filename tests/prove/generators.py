@@ -104,6 +104,7 @@ GENERATORS = {
         "tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 192, 16
     ),
     "long": Generator("tests.prove.long_sums", "sums of up to 200,000 terms of every kind, beside XLA and float64", 24),
+    "guarded": Generator("tests.prove.guarded", "programs in memory between pages that nobody may touch", 48),
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 48),
 }
 # Those whose programs are judged for any target.

@@ -26,6 +26,7 @@ _SAMPLE = {
     "algorithms": 1,
     "calls": 1,
     "edges": 4,
+    "guarded": 2,
     "habits": 2,
     "hlo": 1,
     "long": 2,
