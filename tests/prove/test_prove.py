@@ -25,14 +25,14 @@ from tests.prove.ledger import Entry, Ledger, table
 _SAMPLE = {
     "algorithms": 1,
     "calls": 1,
-    "edges": 4,
+    "edges": 2,
     "guarded": 2,
-    "habits": 2,
+    "habits": 1,
     "hlo": 1,
     "long": 2,
     "onnx": 1,
     "onnx-edges": 1,
-    "short": 4,
+    "short": 2,
     "sizes": 1,
     "torch": 1,
 }

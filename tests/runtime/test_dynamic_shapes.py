@@ -147,6 +147,7 @@ def program_of(operation: str) -> str:
     return f"func.func @main({inputs}) -> ({outputs}) {{\n{''.join(bodies)}\n  return {results} : {outputs}\n}}"
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_element_type_at_three_sizes(operation: str) -> None:
     executable = compiled(program_of(operation), "keep")

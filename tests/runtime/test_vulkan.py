@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support_vulkan import TARGET, environment, needs_vulkan
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +35,7 @@ func.func @main(%n: tensor<i32>, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 
 @needs_vulkan
-def test_sessions_on_vulkan() -> None:
+def test_sessions_on_vulkan(request: pytest.FixtureRequest) -> None:
     command = [
         sys.executable,
         "-m",
@@ -43,6 +45,8 @@ def test_sessions_on_vulkan() -> None:
         "0",
         "-p",
         "no:cacheprovider",
+        "-m",
+        request.config.getoption("markexpr"),
         "tests/runtime/vulkan_sessions.py",
     ]
     run = subprocess.run(command, cwd=_ROOT, env=environment(), capture_output=True, text=True, timeout=_TIMEOUT)

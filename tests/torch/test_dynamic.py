@@ -219,6 +219,7 @@ def test_inference(name: str, programs: list[Any]) -> None:
     assert len(programs) == buckets
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients(name: str, programs: list[Any]) -> None:
     model, calls, buckets = MODELS[name]

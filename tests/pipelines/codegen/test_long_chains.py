@@ -10,7 +10,7 @@ from tests.prove.long_sums import KINDS, judge
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 100_000))
 def test_sums_are_as_near_to_float64_as_xlas(kind: str, seed: int) -> None:
     assert judge(seed, kind) == ""

@@ -56,7 +56,9 @@ def test_quotients_need_no_division_of_integers(element: str) -> None:
         assert "div" not in loop(op, [element] * 2, element).optimized.replace("fdiv", "")
 
 
-@pytest.mark.parametrize("element", ["i8", "ui8", "i32", "ui64"])
+@pytest.mark.parametrize(
+    "element", ["i8", "ui64", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ui8", "i32"))]
+)
 @pytest.mark.parametrize("lanes", [0, 4])
 def test_known_numbers_of_the_second_operand(element: str, lanes: int) -> None:
     x = samples(element)
