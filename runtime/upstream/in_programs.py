@@ -60,6 +60,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "joined-registers",
         "gives a conditional's result the register of an allocation that is still read",
         passes=("keep-loop-buffers",),
+        where=("pipelines/workarounds/shared_allocations.py",),
         reproducer="joined_registers.mlir",
     ),
     # What one dispatch computes.
