@@ -48,25 +48,31 @@ _SIGN = -(1 << 63)
 
 
 def sine(x: Value) -> Value:
-    wide, quadrant, sine, cosine = _reduced(x)
-    chosen = _odd(quadrant).where(cosine, sine)
-    return _tiny_as_is(x, _negated_if(chosen, (quadrant << 62) ^ wide.bits()))
+    return _sine(x, _reduced(x))
 
 
 def cosine(x: Value) -> Value:
-    _, quadrant, sine, cosine = _reduced(x)
-    return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
+    return _cosine(_reduced(x))
 
 
 def sine_of_one(x: Value) -> Value:
     """The same of one number, by a branch for moderate angles: its time is what follows waits for."""
-    wide, quadrant, sine, cosine = _reduced_alone(x)
+    return _sine(x, _reduced_alone(x))
+
+
+def cosine_of_one(x: Value) -> Value:
+    """As ``sine_of_one``."""
+    return _cosine(_reduced_alone(x))
+
+
+def _sine(x: Value, reduced: tuple[Value, Value, Value, Value]) -> Value:
+    wide, quadrant, sine, cosine = reduced
     chosen = _odd(quadrant).where(cosine, sine)
     return _tiny_as_is(x, _negated_if(chosen, (quadrant << 62) ^ wide.bits()))
 
 
-def cosine_of_one(x: Value) -> Value:
-    _, quadrant, sine, cosine = _reduced_alone(x)
+def _cosine(reduced: tuple[Value, Value, Value, Value]) -> Value:
+    _, quadrant, sine, cosine = reduced
     return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
 
 
