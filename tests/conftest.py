@@ -33,7 +33,7 @@ _SWEEP = 7200
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         wide = item.get_closest_marker("wide")
-        # By the name, so that each value of each parameter is met and a case stays where it is when others are added.
+        # By the name, so that a case stays where it is when others are added.
         if wide and crc32(item.nodeid.encode()) % wide.args[0]:
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow"):

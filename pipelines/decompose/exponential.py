@@ -27,12 +27,12 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     bits,
     fast_two_sum,
     from_bits,
-    polynomial_by_pairs,
     two_sum,
     with_sign_of,
 )
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.polynomials import estrin
 
 _LOG2_E = 1.4426950408889634
 # ln 2 as 33 bits, so that small multiples are exact, and the rest.
@@ -101,7 +101,7 @@ def exp(x: Value) -> Value:
     reduced = _reduced(x)
     r = reduced.rest
     whole, rounding = fast_two_sum(full(x, 1.0), r)
-    value = whole + (r * r * polynomial_by_pairs(r, _SQUARE) + (rounding + reduced.error))
+    value = whole + (r * r * estrin(r, _SQUARE) + (rounding + reduced.error))
     result = ops.select(x <= _LARGEST, _times_power_of_two(value, reduced.exponent), x * inf)
     return ops.select(x < _LEAST_NORMAL, 0.0, result)
 
@@ -121,7 +121,7 @@ def _expm1(x: Value) -> Value:
     """The same between the numbers where it is -1 and where it overflows."""
     reduced = _reduced(x)
     r, error = reduced.rest, reduced.error
-    tail = r * r * (polynomial_by_pairs(r, _CUBE) * r + 0.5) + (error + error * r)
+    tail = r * r * (estrin(r, _CUBE) * r + 0.5) + (error + error * r)
     # 2^-k; where it is no normal number it is far below an ulp, and its sign bit says so.
     inverse = from_bits(EXPONENT_OF_ONE - reduced.exponent)
     whole, rest = two_sum(1.0 - ops.max(inverse, 0.0), r)

@@ -25,11 +25,11 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     REAL_TYPES,
     narrowed,
-    polynomial_by_pairs,
     widened,
 )
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.polynomials import estrin
 
 # From here on Stirling's series is used.
 _FAR = 3.0
@@ -174,15 +174,15 @@ def lgamma(x: Value) -> Value:
     # The factors are exact: m - 1 and m - 2, or those of m + 1.
     first = ops.select(small, magnitude, magnitude - 1.0)
     second = first - 1.0
-    base = second * (first * polynomial_by_pairs(second, _LGAMMA))
+    base = second * (first * estrin(second, _LGAMMA))
     logarithm, inverse = ops.log(magnitude), 1.0 / magnitude
-    rest = inverse * polynomial_by_pairs(inverse * inverse, _STIRLING) + (log(2 * pi) - 1) / 2
+    rest = inverse * estrin(inverse * inverse, _STIRLING) + (log(2 * pi) - 1) / 2
     far = (magnitude - 0.5) * (logarithm - 1.0) + rest
     # A sum, so that lgamma(1) is +0.
     positive = ops.select(near, base + ops.select(small, -logarithm, 0.0), far)
     # lgamma(-m) = log(pi / (m sin(pi m))) - lgamma(m); below 1 both have log m, which is left out.
     distance = ops.abs(_from_integer(magnitude))
-    sine = distance * polynomial_by_pairs(distance * distance, _SINE)
+    sine = distance * estrin(distance * distance, _SINE)
     reflected = ops.log(pi / (ops.select(small, 1.0, magnitude) * sine)) - ops.select(near, base, far)
     result = ops.select(x < 0.0, ops.select(sine.eq(0.0), inf, reflected), positive)
     return ops.select(magnitude.eq(inf), inf, result)
@@ -196,12 +196,12 @@ def digamma(x: Value) -> Value:
     factor = (second + _FROM_ZERO[0]) + _FROM_ZERO[1]
     inverse = 1.0 / magnitude
     square = inverse * inverse
-    far = ops.log(magnitude) - (0.5 * inverse + square * polynomial_by_pairs(square, _DIGAMMA_FAR))
-    base = ops.select(near, factor * polynomial_by_pairs(second, _DIGAMMA), far)
+    far = ops.log(magnitude) - (0.5 * inverse + square * estrin(square, _DIGAMMA_FAR))
+    base = ops.select(near, factor * estrin(second, _DIGAMMA), far)
     positive = ops.select(small, base - inverse, base)
     # digamma(-m) = digamma(m) + 1 / m + pi cot(pi m); below 1 it is digamma(m + 1) that is at hand.
     distance = _from_integer(magnitude)
-    cotangent = polynomial_by_pairs(distance * distance, _COTANGENT) / distance
+    cotangent = estrin(distance * distance, _COTANGENT) / distance
     negative = ops.select(small, base, base + inverse) + cotangent
     result = ops.select(x < 0.0, ops.select(distance.eq(0.0), nan, negative), positive)
     return ops.select(x.eq(0.0), nan, result)

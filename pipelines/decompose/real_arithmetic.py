@@ -120,17 +120,6 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
-def polynomial_by_pairs(x: Value, coefficients: Sequence[float]) -> Value:
-    """The same by Estrin's scheme: as many operations, but fewer wait for each other."""
-    terms: list[Value | float] = list(coefficients)
-    power = x
-    while len(terms) > 2:
-        pairs = [power * high + low for low, high in zip(terms[::2], terms[1::2], strict=False)]
-        terms = [*pairs, *terms[len(pairs) * 2 :]]
-        power = power * power
-    return power * terms[1] + terms[0]
-
-
 def power_of_two(exponent: Value) -> Value:
     """2**exponent for s64 in [-1022, 1023]."""
     return ops.bitcast_convert_type((exponent + 1023) << 52, "f64")

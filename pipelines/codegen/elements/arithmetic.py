@@ -40,19 +40,6 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return x * _in_two(square, parts[1]) + _in_two(square, parts[0])
 
 
-def short_polynomial(x: Value, coefficients: Sequence[float]) -> Value:
-    """A polynomial whose operations wait for as few others as can be (Estrin): of one number, for more arithmetic."""
-    terms: list[Value | float] = list(coefficients)
-    power = x
-    while len(terms) > 2:
-        pairs = [power * high + low for low, high in zip(terms[::2], terms[1::2], strict=False)]
-        terms = [*pairs, *terms[len(pairs) * 2 :]]
-        power = power * power
-    total = power * terms[1] + terms[0]
-    assert isinstance(total, Value)
-    return total
-
-
 def _in_two(x: Value, coefficients: Sequence[float]) -> Value:
     square = x * x
     return x * _by_horner(square, coefficients[1::2]) + _by_horner(square, coefficients[::2])

@@ -18,13 +18,13 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     magnitude,
     nearest_integer,
     polynomial,
-    short_polynomial,
     wide_magnitude,
     with_sign_of,
 )
 from hloforge.pipelines.codegen.elements.logarithms import split
 from hloforge.pipelines.codegen.elements.tables import exponential_of_sum, logarithm_parts
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value
+from hloforge.pipelines.polynomials import estrin
 
 # log2((1+s)/(1-s)) / s for |s| <= 0.172 in powers of s^2, and 2^r for |r| <= 1/2: by Chebyshev's nodes (mpmath's
 # ``chebyfit``), to 2^-52 and 2^-34.
@@ -122,7 +122,7 @@ def _exactly_raised(word: Value, y: Value) -> Value:
     # What the two sums lose, exactly.
     lost = ((log.whole - near) + r) + r.call("fma", half, near - high)
     square = half * r
-    low = (log.rest + lost) + (square * -2.0 * r) * short_polynomial(r, _LOGARITHM_OF_ONE)
+    low = (log.rest + lost) + (square * -2.0 * r) * estrin(r, _LOGARITHM_OF_ONE)
     product = y * high
     rest = y.call("fma", high, -product) + y * low
     usual = function.likely(magnitude(product) < _NORMAL)
@@ -140,7 +140,7 @@ def _raised(word: Value, y: Value) -> Value:
     log = logarithm_parts(word)
     r = log.r
     square = r * r
-    product = y * (((log.whole + log.rest) + r) + square * (r * short_polynomial(r, _LOGARITHM_OF_ONE[:4]) - 0.5))
+    product = y * (((log.whole + log.rest) + r) + square * (r * estrin(r, _LOGARITHM_OF_ONE[:4]) - 0.5))
 
     def unusual() -> list[Value]:
         inside = (product > _REACH).where(_REACH, product)

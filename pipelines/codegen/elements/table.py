@@ -49,8 +49,8 @@ from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 
 __all__ = ["apply", "supports"]
 
-# Operations that have shorter code for one number, with branches (``is_alone``).
-ALONE = frozenset({"remainder", "sine", "cosine", "power"})
+# Operations that have shorter code for one number, with branches (``is_alone``): ``_add_of_one_or_many`` adds them.
+ALONE: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,18 @@ def _add(names: str, classes: str, rule: Rule) -> None:
         _RULES.setdefault(name, []).append((classes, rule))
 
 
+def _add_of_one_or_many(name: str, one: Callable[..., Value], many: Callable[..., Value]) -> None:
+    """A function of the floats of up to 32 bits that one number by itself has other code for."""
+
+    def rule(call: Call) -> Element:
+        values = call.values()
+        is_alone = call.attributes.get("is_alone") and not any(lanes_of(value.kind) for value in values)
+        return rounded((one if is_alone else many)(*values), part_of(call.result))
+
+    _add(name, _NARROW, rule)
+    ALONE.add(name)
+
+
 def _of_values(function: Callable[..., Value]) -> Rule:
     """A function of numbers whose result is not rounded."""
     return lambda call: function(*call.values())
@@ -106,17 +118,6 @@ def _of_values(function: Callable[..., Value]) -> Rule:
 def _of_floats(function: Callable[..., Value]) -> Rule:
     """A function of floats, rounded to half precision."""
     return lambda call: rounded(function(*call.values()), part_of(call.result))
-
-
-def _of_one_or_many(one: Callable[..., Value], many: Callable[..., Value]) -> Rule:
-    """A function of floats that one number by itself has other code for."""
-
-    def rule(call: Call) -> Element:
-        values = call.values()
-        is_alone = call.attributes.get("is_alone") and not any(lanes_of(value.kind) for value in values)
-        return rounded((one if is_alone else many)(*values), part_of(call.result))
-
-    return rule
 
 
 def _arithmetic(name: str) -> Rule:
@@ -252,15 +253,15 @@ _add("log_plus_one", REALS, _of_floats(logarithms.log_plus_one))
 _add("sqrt", REALS, _of_floats(roots.square_root))
 _add("rsqrt", REALS, _of_floats(roots.reciprocal_square_root))
 _add("cbrt", _NARROW, _of_floats(roots.cube_root))
-_add("sine", _NARROW, _of_one_or_many(trigonometric.sine_of_one, trigonometric.sine))
-_add("cosine", _NARROW, _of_one_or_many(trigonometric.cosine_of_one, trigonometric.cosine))
+_add_of_one_or_many("sine", trigonometric.sine_of_one, trigonometric.sine)
+_add_of_one_or_many("cosine", trigonometric.cosine_of_one, trigonometric.cosine)
 _add("tan", _NARROW, _of_floats(trigonometric.tangent))
 _add("atan2", _NARROW, _of_floats(arctangent.arc_tangent_2))
-_add("remainder", _NARROW, _of_one_or_many(remainders.remainder_of_one, remainders.remainder))
+_add_of_one_or_many("remainder", remainders.remainder_of_one, remainders.remainder)
 _add("erf", REALS, _of_floats(error_functions.erf))
 _add("erfc", REALS, _of_floats(error_functions.erfc))
 _add("erf_inv", REALS, _of_floats(error_functions.erf_inv))
-_add("power", _NARROW, _of_one_or_many(powers.power_of_one, powers.power))
+_add_of_one_or_many("power", powers.power_of_one, powers.power)
 _add("square", INTEGERS + REALS + COMPLEX, _square)
 
 _add("real", REALS + COMPLEX, _real)

@@ -28,12 +28,12 @@ _LN2 = _DIGITS.ln(Decimal(2))
 
 @dataclass(frozen=True)
 class Logarithm:
-    """ln x as ``high + low``; ``high`` alone is off by some 2^-18 of ``r``.
+    """ln x as ``whole + rest + ln(1 + r)``.
 
     Attributes:
         whole: k ln 2 + ln c, as far as products and sums of it are exact.
         rest: what ``whole`` lacks.
-        r: the mantissa's.
+        r: what the mantissa has beside c, relative to it; exact.
     """
 
     whole: Value
@@ -92,12 +92,8 @@ def _powers() -> list[int]:
     return words
 
 
-def logarithm_parts(word: Value, error: Value | None = None) -> Logarithm:
-    """Of a positive double by its bits, whose exponent may also lie below a double's.
-
-    Args:
-        error: a small number to be added to the double, relative to 2^k.
-    """
+def logarithm_parts(word: Value) -> Logarithm:
+    """Of a positive double by its bits, whose exponent may also lie below a double's."""
     function = word.function
     distance = word - _LOWEST
     place = (distance.shifted_right(_SHIFT) & (_PARTS - 1)) << 2

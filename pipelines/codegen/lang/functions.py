@@ -203,9 +203,9 @@ class Function:
 
     # Control
 
-    def likely(self, condition: Value, *, holds: bool = True) -> Value:
-        """A flag that nearly always holds, or never: LLVM branches by it and does not select."""
-        return self.emit(f"call i1 @llvm.expect.i1({condition}, i1 {str(holds).lower()})", I1)
+    def likely(self, condition: Value) -> Value:
+        """A flag that nearly always holds: LLVM branches by it and does not select."""
+        return self.emit(f"call i1 @llvm.expect.i1({condition}, i1 true)", I1)
 
     def label(self) -> str:
         self._count += 1
