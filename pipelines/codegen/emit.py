@@ -280,9 +280,9 @@ def attributes_of(op: Op) -> dict[str, Any]:
     """What says which function of its operands an elementwise operation is."""
     if op.name in _ARITHMETIC:
         return {"contracts": contracts(op)}
-    if op.name in table.ALONE:
+    if op.name in table.SIZED:
         # The operation decides, and not where it is computed: all that compute it have the same bits.
-        return {"is_alone": op.result.elements == 1}
+        return {"elements": op.result.elements}
     if op.name not in ("compare", "reduce_precision"):
         return {}
     found: dict[str, Any] = {}

@@ -39,7 +39,7 @@ class KernelWriter:
     """
 
     def __init__(self, vector_bytes: int) -> None:
-        self.function = Function()
+        self.function = Function(vector_bytes)
         self.slots: list[Slot] = []
         self.stack = 0
         self._memories: dict[Slot, Memory] = {}

@@ -25,7 +25,6 @@ from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunnin
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
-from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.passes.window_gathers import LegalizeWindowGathers
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
@@ -99,7 +98,6 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
     Stage(LegalizeKnownDivisors(), "remainders of f64 are taken apart below"),
-    Stage(DecomposeWideFunctions(), "functions of f64 that code generation lacks; sees the parts of complex ones"),
     Stage(DecomposeBitWidths(), "code generation finds elements by their places, which a change of width moves"),
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),

@@ -229,8 +229,7 @@ def check(block: Block) -> None:
             raise RefusedError(f"the operation {op.mlir.name}, which has no result")
         known = op.name in MOVES or op.name in ALGORITHMS or op.name == "reduce"
         elements = [operand.element for operand in op.operands]
-        is_alone = len(op.results) == 1 and op.result.elements == 1
-        if not known and (len(op.results) > 1 or not supports(op.name, elements, op.result.element, is_alone=is_alone)):
+        if not known and (len(op.results) > 1 or not supports(op.name, elements, op.result.element)):
             raise RefusedError(f"the operation {op.mlir.name} of {', '.join(elements)}")
         if op.name == "bitcast_convert" and op.operands[0].shape != op.result.shape:
             raise RefusedError("a change of width")

@@ -120,12 +120,12 @@ class _Comparison:
             and len(one.operands) == len(other.operands)
             and all(map(self._values, one.operands, other.operands))
             and len(one.regions) == len(other.regions)
+            and self._pair(one.results, other.results)
             and _mean_the_same(one, other)
             and all(
                 len(inside.blocks) == len(beside.blocks) and all(map(self.blocks, inside.blocks, beside.blocks))
                 for inside, beside in zip(one.regions, other.regions, strict=True)
             )
-            and self._pair(one.results, other.results)
         )
 
     def _values(self, one: SSAValue, other: SSAValue) -> bool:
@@ -135,7 +135,7 @@ class _Comparison:
 
 
 def _mean_the_same(one: ir.Operation, other: ir.Operation) -> bool:
-    """Whether the attributes of two operations of one name are equal."""
+    """Whether the attributes of two operations of one name and equal types are equal."""
     if one.name == _CONSTANT and "complex" in str(one.results[0].type):
         # The bindings know nothing of such a constant's attribute.
         return _text(one) == _text(other)

@@ -17,6 +17,8 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     polynomial,
     two_sum,
 )
+from hloforge.pipelines.codegen.elements.seldom import remade
+from hloforge.pipelines.codegen.elements.tables import natural_logarithm
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of
 
 # (ln(1+f) - f + f^2/2) / f^3 for f from sqrt(1/2) - 1 to sqrt(2) - 1.
@@ -45,6 +47,8 @@ _SERIES = (
 _LN2 = {FLOAT: (0.693359375, -2.12194440e-4), DOUBLE: (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 # The bits of sqrt(1/2), and below 1 + 2^k (sqrt(1/2) - 1): numbers from there to twice it belong to one k.
 _LOWEST = {FLOAT: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}
+# The bits of the least normal double, and of infinity.
+_LEAST_WORD, _INFINITY_WORD = 1 << 52, 0x7FF << 52
 # Below it, ln(1 + x) is x.
 _TINY = {FLOAT: 2.0**-25, DOUBLE: 2.0**-54}
 
@@ -99,3 +103,27 @@ def log_plus_one(x: Value) -> Value:
     result = (x < inf).where(log_of_parts(exponent, (mantissa - 1.0) + error * scale), x)
     result = (x <= -1.0).where(x.equals(-1.0).where(x.like(-inf), nan), result)
     return (magnitude(x) < _TINY[element]).where(x, result)
+
+
+def log_of_few(x: Value) -> Value:
+    """The natural logarithm of f64 by tables: few operations wait for each other, where vectors have more to do."""
+    return _by_table(x, x.like(0.0))
+
+
+def log_plus_one_of_few(x: Value) -> Value:
+    """ln(1 + x) of f64: the sum's logarithm, and its rounding error relative to it."""
+    total, error = two_sum(x.like(1.0), x)
+    return (magnitude(x) < _TINY[DOUBLE]).where(x, _by_table(total, error / total))
+
+
+def _by_table(x: Value, correction: Value) -> Value:
+    """ln x and a small number."""
+    word = x.bits()
+    is_usual = (word - _LEAST_WORD).compare("ult", _INFINITY_WORD - _LEAST_WORD)
+    return remade("log_of_others", is_usual, [natural_logarithm(word, correction)], [x], _of_others)[0]
+
+
+def _of_others(x: Value) -> list[Value]:
+    """The logarithm of zeros, subnormal and negative numbers, and what is not finite."""
+    least = LEAST_NORMAL[DOUBLE]
+    return [(x < least).where((x <= -least).where(x.like(nan), -inf), x)]

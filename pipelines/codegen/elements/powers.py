@@ -1,10 +1,8 @@
-"""Powers of floats: x^y of f32 as 2^(y log2 |x|) in f64, with the sign and the special values afterwards.
+"""Powers of floats: x^y of f32 as 2^(y log2 |x|) in f64, and of f64 as e^(y ln |x|) by tables.
 
-The logarithm has 50 bits, of which the product with y takes 7. Source: FreeBSD msun e_log2.c (Sun
-Microsystems, 1993) for the logarithm's series; special values: IEEE 754-2019, 9.2.1. Arrays of f64 are taken apart
-before by ``decompose-power``.
-
-One number is e^(y ln |x|) by tables, of f64 with a logarithm of 68 bits. What zeros give is known at once.
+The logarithm of f32 has 50 bits, of which the product with y takes 7; that of f64 has 68. Signs and special values are
+found afterwards, where a number is not positive or a power not normal. Source: FreeBSD msun e_log2.c (Sun Microsystems,
+1993) for the logarithm's series; special values: IEEE 754-2019, 9.2.1.
 """
 
 from __future__ import annotations
@@ -17,13 +15,13 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     known_number,
     magnitude,
     nearest_integer,
-    polynomial,
     wide_magnitude,
     with_sign_of,
 )
 from hloforge.pipelines.codegen.elements.logarithms import split
-from hloforge.pipelines.codegen.elements.tables import exponential_of_sum, logarithm_parts
-from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value
+from hloforge.pipelines.codegen.elements.seldom import remade
+from hloforge.pipelines.codegen.elements.tables import LOGARITHM_NEAR_ONE, exponential_of_sum, logarithm_parts
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value, element_of
 from hloforge.pipelines.polynomials import estrin
 
 # log2((1+s)/(1-s)) / s for |s| <= 0.172 in powers of s^2, and 2^r for |r| <= 1/2: by Chebyshev's nodes (mpmath's
@@ -47,22 +45,35 @@ _POWER = (
     0.00015469729214118296,
     1.5303700711365693e-05,
 )
-# Beyond these, powers of two are infinite or zero in f32.
-_REACH = 400.0
-# (ln(1 + r) - r + r^2/2) / r^3, as a series: r is below 0.007.
-_LOGARITHM_OF_ONE = (1 / 3, -1 / 4, 1 / 5, -1 / 6, 1 / 7, -1 / 8, 1 / 9)
 # The bits of the least normal number, and of infinity.
 _BOUNDS = {FLOAT: (1 << 23, 0xFF << 23), DOUBLE: (1 << 52, 0x7FF << 52)}
-# Exponents of e whose power is a normal number, and beyond which it is zero or infinite.
-_NORMAL, _FINITE = 708.0, 800.0
+# Exponents of 2 (f32) and of e (f64): powers of smaller ones are normal doubles, and f32 are zero or infinite beyond.
+_NORMAL = {FLOAT: 400.0, DOUBLE: 708.0}
+# Beyond which powers of e are zero or infinite.
+_FINITE = 800.0
+
+
+def simple_power(x: Value, y: Value) -> Value | None:
+    """x^y of a known exponent as XLA simplifies it, or None."""
+    simple = _SIMPLE.get(known_number(y))
+    return simple and simple(x)
 
 
 def power(x: Value, y: Value) -> Value:
-    """x^y of f32; of a known exponent as XLA simplifies it."""
-    exponent = known_number(y)
-    if exponent in _SIMPLE:
-        return _SIMPLE[exponent](x)
-    return _general(x, y)
+    """x^y."""
+    word, element = x.bits(), element_of(x.kind)
+    if element == DOUBLE:
+        product, rest = _exact_product(word, y)
+        raised = exponential_of_sum(product, rest)
+    else:
+        product = y.as_(DOUBLE) * _logarithm_2(x.as_(DOUBLE))
+        raised = _power_of_two(product).as_(FLOAT)
+    least, infinity = _BOUNDS[element]
+    # Nothing is left to do of positive normal numbers whose powers are such, and of zeros what is common.
+    is_plain = (word - least).compare("ult", infinity - least) & (magnitude(product) < _NORMAL[element])
+    is_zero = word.equals(0) & (y > 0.0)
+    is_plain, raised = is_plain | is_zero, is_zero.where(0.0, raised)
+    return remade(f"any_power.{element}", is_plain, [raised], [x, y], _ANY[element])[0]
 
 
 def _root(x: Value) -> Value:
@@ -80,85 +91,50 @@ _SIMPLE: dict[float | None, Callable[[Value], Value]] = {
 }
 
 
-def power_of_one(x: Value, y: Value) -> Value:
-    """The same of one f32 or f64, by branches: its time is what follows waits for."""
-    exponent = known_number(y)
-    if exponent in _SIMPLE:
-        return _SIMPLE[exponent](x)
-    function, kind = x.function, x.kind
-    size = magnitude(x)
-    word, least, infinity = size.bits(), *_BOUNDS[kind]
-    is_usual = function.likely((word - least).compare("ult", infinity - least))
-    (wide,) = function.branch(is_usual, lambda: [size.as_(DOUBLE).bits()], lambda: [_subnormal(word)])
-    is_regular = function.likely((word - 1).compare("ult", infinity - 1))
-    raise_ = _exactly_raised if kind == DOUBLE else _raised
-
-    def edge() -> list[Value]:
-        return [word.equals(0).differs(y.bits() < 0).where(x.like(0.0), inf)]
-
-    (raised,) = function.branch(is_regular, lambda: [raise_(wide, y.as_(DOUBLE)).as_(kind)], edge)
-    # Of no negative number to a finite power other than 0 nothing is left to do.
-    is_plain = x.bits().compare("ult", infinity) & (magnitude(y).bits() - 1).compare("ult", infinity - 1)
-    return function.branch(
-        function.likely(is_plain),
-        lambda: [raised],
-        lambda: [_finished(x, y, size, size.equals(1.0).where(1.0, raised))],
-    )[0]
-
-
-def _subnormal(word: Value) -> Value:
-    """The bits of a subnormal number as a double, whose exponent may lie below a double's; of others anything."""
-    wide = word.as_(DOUBLE, signed=False).bits()
-    return wide - ((149 if word.kind == I32 else 1074) << 52)
-
-
-def _exactly_raised(word: Value, y: Value) -> Value:
-    """A positive number to any power, of f64."""
+def _exact_product(word: Value, y: Value) -> tuple[Value, Value]:
+    """y ln x as a double and a rest, of a positive x by its bits."""
     log = logarithm_parts(word)
-    r, function = log.r, word.function
+    r = log.r
     half = r * -0.5
     near = log.whole + r
     high = r.call("fma", half, near)
     # What the two sums lose, exactly.
     lost = ((log.whole - near) + r) + r.call("fma", half, near - high)
     square = half * r
-    low = (log.rest + lost) + (square * -2.0 * r) * estrin(r, _LOGARITHM_OF_ONE)
+    low = (log.rest + lost) + (square * -2.0 * r) * estrin(r, LOGARITHM_NEAR_ONE)
     product = y * high
-    rest = y.call("fma", high, -product) + y * low
-    usual = function.likely(magnitude(product) < _NORMAL)
-
-    def unusual() -> list[Value]:
-        inside = (product > _FINITE).where(_FINITE, product)
-        inside = (inside < -_FINITE).where(-_FINITE, inside)
-        return [exponential_of_sum(inside, (magnitude(product) < _FINITE).where(rest, 0.0), scaled=True)]
-
-    return function.branch(usual, lambda: [exponential_of_sum(product, rest)], unusual)[0]
+    return product, y.call("fma", high, -product) + y * low
 
 
-def _raised(word: Value, y: Value) -> Value:
-    """The same to the digits of f32; beyond these, zero and infinity as in f32."""
-    log = logarithm_parts(word)
-    r = log.r
-    square = r * r
-    product = y * (((log.whole + log.rest) + r) + square * (r * estrin(r, _LOGARITHM_OF_ONE[:4]) - 0.5))
-
-    def unusual() -> list[Value]:
-        inside = (product > _REACH).where(_REACH, product)
-        inside = (inside < -_REACH).where(-_REACH, inside)
-        return [exponential_of_sum(inside, product.like(0.0))]
-
-    usual = word.function.likely(magnitude(product) < _REACH)
-    return word.function.branch(usual, lambda: [exponential_of_sum(product, product.like(0.0))], unusual)[0]
+def _any_of_doubles(x: Value, y: Value) -> list[Value]:
+    size = magnitude(x)
+    word, (least, infinity) = size.bits(), _BOUNDS[DOUBLE]
+    # A subnormal number is its mantissa, an integer, times 2^-1074: its exponent lies below a double's.
+    subnormal = word.as_(DOUBLE).bits() - (1074 << 52)
+    product, rest = _exact_product((word < least).where(subnormal, word), y)
+    inside = _clamped(product, _FINITE)
+    raised = exponential_of_sum(inside, (magnitude(product) < _FINITE).where(rest, 0.0), scaled=True)
+    edge = word.equals(0).differs(y.bits() < 0).where(x.like(0.0), inf)
+    raised = (word - 1).compare("ult", infinity - 1).where(raised, edge)
+    return [_finished(x, y, size, size.equals(1.0).where(1.0, raised))]
 
 
-def _general(x: Value, y: Value) -> Value:
+def _any_of_floats(x: Value, y: Value) -> list[Value]:
     size = wide_magnitude(x)
     logarithm = size.equals(0.0).where(-inf, (size < inf).where(_logarithm_2(size), size))
     # Zero and subnormal exponents, which are read as zero, become tiny: they move no finite base from 1, but others.
     wide = y.as_(DOUBLE)
     wide = wide + with_sign_of(wide.like(2.0**-200), wide)
-    raised = _power_of_two(wide * logarithm).as_(FLOAT)
-    return _finished(x, y, size, size.equals(1.0).where(1.0, raised))
+    raised = _power_of_two(_clamped(wide * logarithm, _NORMAL[FLOAT])).as_(FLOAT)
+    return [_finished(x, y, size, size.equals(1.0).where(1.0, raised))]
+
+
+_ANY = {FLOAT: _any_of_floats, DOUBLE: _any_of_doubles}
+
+
+def _clamped(x: Value, most: float) -> Value:
+    x = (x > most).where(most, x)
+    return (x < -most).where(-most, x)
 
 
 def _finished(x: Value, y: Value, size: Value, raised: Value) -> Value:
@@ -180,13 +156,10 @@ def _logarithm_2(x: Value) -> Value:
     f = mantissa - 1.0
     s = f / (f + 2.0)
     z = s * s
-    return exponent.shifted_right(52, signed=True).as_(I32).as_(DOUBLE) + s * polynomial(z, _LOGARITHM)
+    return exponent.shifted_right(52, signed=True).as_(I32).as_(DOUBLE) + s * estrin(z, _LOGARITHM)
 
 
 def _power_of_two(x: Value) -> Value:
-    """2^x of f64 for results of f32."""
-    inside = (x > _REACH).where(_REACH, x)
-    inside = (inside < -_REACH).where(-_REACH, inside)
-    turns, word = nearest_integer(inside)
-    r = inside - turns
-    return from_bits(polynomial(r, _POWER).bits() + (word << 52))
+    """2^x of a double below 2^10 in magnitude, for results of f32."""
+    turns, word = nearest_integer(x)
+    return from_bits(estrin(x - turns, _POWER).bits() + (word << 52))

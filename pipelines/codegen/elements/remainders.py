@@ -1,12 +1,11 @@
-"""Remainders of floats (C's fmod), exact: of f32 in f64 without branches, for vectors, and of one number by a division.
+"""Remainders of floats (C's fmod), exact.
 
-With |x| = a 2^i and |y| = b 2^j, a and b of 24 bits, the remainder is (a (2^(i-j) mod b) mod b) 2^j, the power by four
-squarings modulo b, whose products f64 holds exactly. Source: modular product by an approximate quotient as in V. Shoup,
-"A Computational Introduction to Number Theory and Algebra", 3.3. Arrays of f64 are taken apart before by
-``decompose-remainder``.
+It is |x| - q |y| if the quotient has at most as many bits as a float: rounded, q is off by one at most, and what is
+left is a multiple of the last bit of y, so that it is exact as well. Other doubles are divided bit by bit.
 
-Of one number it is |x| - q |y| if the quotient has at most as many bits as a float: rounded, q is off by one at
-most, and what is left is a multiple of the last bit of y, so that it is exact as well. Others are divided bit by bit.
+Others of f32 in f64: with |x| = a 2^i and |y| = b 2^j, a and b of 24 bits, the remainder is (a (2^(i-j) mod b) mod b)
+2^j, the power by four squarings modulo b, whose products f64 holds exactly. Source: modular product by an approximate
+quotient as in V. Shoup, "A Computational Introduction to Number Theory and Algebra", 3.3.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from dataclasses import dataclass
 from math import inf, nan
 
 from hloforge.pipelines.codegen.elements.arithmetic import from_bits, magnitude, wide_magnitude, with_sign_of
-from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value
+from hloforge.pipelines.codegen.elements.seldom import remade, remade_each
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value, element_of
 
 _MANTISSA = (1 << 52) - 1
 _INFINITY = {FLOAT: 0xFF << 23, DOUBLE: 0x7FF << 52}
@@ -55,20 +55,17 @@ class _Modulus:
 
 def remainder(x: Value, y: Value) -> Value:
     """fmod with the sign of ``x``; NaN for an infinite ``x`` or a zero ``y``."""
-    size, divisor = wide_magnitude(x), wide_magnitude(y)
-    result = (size < divisor).where(x, with_sign_of(_narrowed(_by_squarings(size, divisor)), x))
-    invalid = size.equals(inf) | divisor.equals(0.0) | x.compare("uno", y)
-    return invalid.where(nan, result)
-
-
-def remainder_of_one(x: Value, y: Value) -> Value:
-    """The same of one number, by a branch: its time is what follows waits for."""
-    size, divisor, infinity = magnitude(x), magnitude(y), _INFINITY[x.kind]
-    largest = divisor * 2.0 ** _QUOTIENT_BITS[x.kind]
-    # Products of less are subnormal numbers, which the arithmetic of floats takes for zero.
-    is_long = ((size >= largest) & (size < inf)) | (divisor < _LEAST_DIVISOR[x.kind])
-    (rest,) = x.function.branch(is_long, lambda: [_at_length(x, y)], lambda: [_divided(size, divisor)])
+    element = element_of(x.kind)
+    size, divisor, infinity = magnitude(x), magnitude(y), _INFINITY[element]
     word, other = size.bits(), divisor.bits()
+    largest = divisor * 2.0 ** _QUOTIENT_BITS[element]
+    # Products of less are subnormal numbers, which the arithmetic of floats takes for zero.
+    is_long = ((size >= largest) | (divisor < _LEAST_DIVISOR[element])) & (size < inf) & other.differs(0)
+    is_short, rest = ~is_long, _divided(size, divisor)
+    if element == DOUBLE:
+        (rest,) = remade_each("long_remainder", is_short, [rest], [size, divisor], _at_length)
+    else:
+        (rest,) = remade("long_remainder.float", is_short, [rest], [size, divisor], _narrow_at_length)
     result = (word < other).where(x, with_sign_of(rest, x))
     invalid = (word >= infinity) | (other > infinity) | other.equals(0)
     return invalid.where(nan, result)
@@ -80,18 +77,21 @@ def _divided(size: Value, divisor: Value) -> Value:
     return (rest < 0.0).where(rest + divisor, rest)
 
 
-def _at_length(x: Value, y: Value) -> Value:
-    """The remainder of magnitudes by any number of steps; of an infinite one or by 0 any number."""
-    if x.kind == DOUBLE:
-        return from_bits(_by_bits(magnitude(x).bits(), magnitude(y).bits()))
-    return _narrowed(_by_squarings(wide_magnitude(x), wide_magnitude(y)))
+def _narrow_at_length(size: Value, divisor: Value) -> list[Value]:
+    """The remainder of f32's magnitudes by any number of steps; of an infinite one or by 0 any number."""
+    return [_narrowed(_by_squarings(wide_magnitude(size), wide_magnitude(divisor)))]
+
+
+def _at_length(size: Value, divisor: Value) -> list[Value]:
+    """The same of two doubles."""
+    return [from_bits(_by_bits(size.bits(), divisor.bits()))]
 
 
 def _by_bits(word: Value, other: Value) -> Value:
     """The remainder of the magnitudes of doubles by their bits, of any; of an infinite one or by 0 any number."""
     number, exponent = _taken_apart(word)
     divisor, least = _taken_apart(other)
-    loop = word.function.loop(0, (exponent - least).maximum(0), carried=[number], hints="unroll.disable")
+    loop = word.function.loop(0, (exponent - least).maximum(0), carried=[number])
     with loop as (_, (left,)):
         loop.next([_less(left, divisor) << 1])
     rest = _less(loop.results[0], divisor)

@@ -16,6 +16,7 @@ from hloforge.pipelines.codegen.elements import (
     complex_functions,
     complex_numbers,
     conversions,
+    double_angles,
     error_functions,
     exponentials,
     hyperbolics,
@@ -30,6 +31,7 @@ from hloforge.pipelines.codegen.elements import (
 from hloforge.pipelines.codegen.elements.kinds import (
     COMPLEX,
     COMPLEX_SINGLE,
+    DOUBLE,
     HALF,
     INTEGERS,
     PRED,
@@ -45,12 +47,12 @@ from hloforge.pipelines.codegen.elements.kinds import (
     single,
 )
 from hloforge.pipelines.codegen.elements.narrow import rounded
-from hloforge.pipelines.codegen.lang.values import Value, lanes_of
+from hloforge.pipelines.codegen.lang.values import Value, bits_of
 
 __all__ = ["apply", "supports"]
 
-# Operations that have shorter code for one number, with branches (``is_alone``): ``_add_of_one_or_many`` adds them.
-ALONE: set[str] = set()
+# Operations whose code depends on how many elements they have.
+SIZED: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class Call:
 
 Rule: TypeAlias = Callable[[Call], Element]
 
+# Arrays that are no longer have no vectors to speak of.
+_FEW_BITS = 256
 _EVERY = PRED + INTEGERS + REALS + COMPLEX
 _NARROW = HALF + SINGLE
 _CONTRACTED: dict[str, Callable[[Value, Value], Value]] = {"add": add, "sub": sub, "mul": mul}
@@ -98,16 +102,41 @@ def _add(names: str, classes: str, rule: Rule) -> None:
         _RULES.setdefault(name, []).append((classes, rule))
 
 
-def _add_of_one_or_many(name: str, one: Callable[..., Value], many: Callable[..., Value]) -> None:
-    """A function of the floats of up to 32 bits that one number by itself has other code for."""
+def _is_few(call: Call) -> bool:
+    """Whether the operation's arrays are short, which decides for all that compute it: they have the same bits."""
+    elements = call.attributes.get("elements", _FEW_BITS)
+    assert isinstance(elements, int)
+    return elements * bits_of(call.values()[0].kind) <= _FEW_BITS
+
+
+def _add_of_few_or_many(name: str, classes: str, few: Callable[..., Value], many: Callable[..., Value]) -> None:
+    """A function of floats that has other code where time is what follows waits for."""
+
+    def rule(call: Call) -> Element:
+        return rounded((few if _is_few(call) else many)(*call.values()), part_of(call.result))
+
+    _add(name, classes, rule)
+    SIZED.add(name)
+
+
+def _add_with_branches(
+    name: str, classes: str, function: Callable[..., Value], simple: Callable[..., Value | None] = lambda *_: None
+) -> None:
+    """A function of floats that branches, so that LLVM makes no vectors of it; loops call it with vectors.
+
+    Args:
+        simple: the same by code without branches, or None.
+    """
 
     def rule(call: Call) -> Element:
         values = call.values()
-        is_alone = call.attributes.get("is_alone") and not any(lanes_of(value.kind) for value in values)
-        return rounded((one if is_alone else many)(*values), part_of(call.result))
+        made = simple(*values)
+        if made is None:
+            made = function(*values) if _is_few(call) else values[0].function.mapped(name, values, function)
+        return rounded(made, part_of(call.result))
 
-    _add(name, _NARROW, rule)
-    ALONE.add(name)
+    _add(name, classes, rule)
+    SIZED.add(name)
 
 
 def _of_values(function: Callable[..., Value]) -> Rule:
@@ -248,20 +277,27 @@ _add("logistic", REALS, _of_floats(exponentials.logistic))
 _add("tanh", REALS, _of_floats(exponentials.hyperbolic_tangent))
 _add("sinh", REALS, _of_floats(hyperbolics.hyperbolic_sine))
 _add("cosh", REALS, _of_floats(hyperbolics.hyperbolic_cosine))
-_add("log", REALS, _of_floats(logarithms.log))
-_add("log_plus_one", REALS, _of_floats(logarithms.log_plus_one))
+_add("log", _NARROW, _of_floats(logarithms.log))
+_add_of_few_or_many("log", DOUBLE, logarithms.log_of_few, logarithms.log)
+_add("log_plus_one", _NARROW, _of_floats(logarithms.log_plus_one))
+_add_of_few_or_many("log_plus_one", DOUBLE, logarithms.log_plus_one_of_few, logarithms.log_plus_one)
 _add("sqrt", REALS, _of_floats(roots.square_root))
 _add("rsqrt", REALS, _of_floats(roots.reciprocal_square_root))
 _add("cbrt", _NARROW, _of_floats(roots.cube_root))
-_add_of_one_or_many("sine", trigonometric.sine_of_one, trigonometric.sine)
-_add_of_one_or_many("cosine", trigonometric.cosine_of_one, trigonometric.cosine)
-_add("tan", _NARROW, _of_floats(trigonometric.tangent))
+_add("cbrt", DOUBLE, _of_floats(roots.cube_root_of_doubles))
+_add_with_branches("sine", _NARROW, trigonometric.sine)
+_add_with_branches("sine", DOUBLE, double_angles.sine)
+_add_with_branches("cosine", _NARROW, trigonometric.cosine)
+_add_with_branches("cosine", DOUBLE, double_angles.cosine)
+_add_with_branches("tan", _NARROW, trigonometric.tangent)
+_add_with_branches("tan", DOUBLE, double_angles.tangent)
 _add("atan2", _NARROW, _of_floats(arctangent.arc_tangent_2))
-_add_of_one_or_many("remainder", remainders.remainder_of_one, remainders.remainder)
+_add_with_branches("atan2", DOUBLE, arctangent.arc_tangent_2_of_doubles)
+_add_with_branches("remainder", REALS, remainders.remainder)
 _add("erf", REALS, _of_floats(error_functions.erf))
 _add("erfc", REALS, _of_floats(error_functions.erfc))
 _add("erf_inv", REALS, _of_floats(error_functions.erf_inv))
-_add_of_one_or_many("power", powers.power_of_one, powers.power)
+_add_with_branches("power", REALS, powers.power, powers.simple_power)
 _add("square", INTEGERS + REALS + COMPLEX, _square)
 
 _add("real", REALS + COMPLEX, _real)
@@ -279,13 +315,6 @@ _add("sqrt", COMPLEX_SINGLE, _of_complex(complex_functions.square_root))
 _add("sign", COMPLEX, _of_complex(complex_numbers.sign))
 
 
-# What has code for one number alone, by operation and type.
-_ALONE_ONLY: dict[tuple[str, str], Rule] = {
-    ("power", "f64"): _of_floats(powers.power_of_one),
-    ("remainder", "f64"): _of_floats(remainders.remainder_of_one),
-}
-
-
 def _rule(op: str, operands: Sequence[str]) -> Rule | None:
     if op in ("select", "clamp"):
         return _select if op == "select" else _clamp
@@ -293,12 +322,10 @@ def _rule(op: str, operands: Sequence[str]) -> Rule | None:
     return next((rule for classes, rule in _RULES.get(op, ()) if letter in tuple(classes)), None)
 
 
-def supports(op: str, operands: Sequence[str], result: str, *, is_alone: bool = False) -> bool:
-    """Whether ``apply`` builds an operation of these element types; of one number, for one that is alone."""
+def supports(op: str, operands: Sequence[str], result: str) -> bool:
+    """Whether ``apply`` builds an operation of these element types."""
     if not all(map(class_of, (*operands, result))):
         return False
-    if is_alone and (op, operands[0]) in _ALONE_ONLY:
-        return True
     if op == "bitcast_convert":
         return conversions.can_bitcast(operands[0], result)
     if op == "select":
@@ -321,9 +348,9 @@ def apply(
         operand_types: MLIR's names of their types.
         result_type: that of the result.
         attributes: ``comparison_direction`` and ``compare_type`` of ``compare`` as words, ``exponent_bits`` and
-            ``mantissa_bits`` of ``reduce_precision``, ``is_alone`` where the operation's arrays have one element.
+            ``mantissa_bits`` of ``reduce_precision``, ``elements`` of those in ``SIZED``.
     """
-    rule = _rule(op, operand_types) or (_ALONE_ONLY.get((op, operand_types[0])) if attributes.get("is_alone") else None)
+    rule = _rule(op, operand_types)
     if rule is None:
         raise ValueError(f"{op} of {', '.join(operand_types)} has no function of elements")
     return rule(Call(operands, operand_types, result_type, attributes))

@@ -14,6 +14,7 @@ from struct import pack, unpack
 
 from hloforge.pipelines.codegen.elements.arithmetic import from_bits, nearest_integer
 from hloforge.pipelines.codegen.lang.values import DOUBLE, I32, I64, Value
+from hloforge.pipelines.polynomials import estrin
 
 _INDEX_BITS = 7
 _PARTS = 1 << _INDEX_BITS
@@ -22,6 +23,8 @@ _SHIFT = 52 - _INDEX_BITS
 _LOWEST = 0x3FE6955500000000
 # The bits of 3/2 * 2^52.
 _ORIGIN = 0x4338 << 48
+# (ln(1 + r) - r + r^2/2) / r^3, as a series: r is below 0.008.
+LOGARITHM_NEAR_ONE = (1 / 3, -1 / 4, 1 / 5, -1 / 6, 1 / 7, -1 / 8, 1 / 9)
 _DIGITS = Context(prec=50)
 _LN2 = _DIGITS.ln(Decimal(2))
 
@@ -99,12 +102,17 @@ def logarithm_parts(word: Value) -> Logarithm:
     place = (distance.shifted_right(_SHIFT) & (_PARTS - 1)) << 2
     mantissa = from_bits(word - (distance & -(1 << 52)))
     table = function.table(_logarithms(), DOUBLE)
-    inverse, logarithm, rest = (
-        function.load(function.offset(table, DOUBLE, place + number), DOUBLE) for number in range(3)
-    )
+    inverse, logarithm, rest = (function.lookup(table, DOUBLE, place + number) for number in range(3))
     k = distance.shifted_right(52, signed=True).as_(I32).as_(DOUBLE)
-    r = mantissa.call("fma", inverse, word.function.constant(-1.0, DOUBLE))
+    r = mantissa.call("fma", inverse, -1.0)
     return Logarithm(k * _LN2_HIGH + logarithm, k * _LN2_LOW + rest, r)
+
+
+def natural_logarithm(word: Value, correction: Value) -> Value:
+    """Of a positive normal double by its bits, and a small number, within an ulp."""
+    log = logarithm_parts(word)
+    r = log.r
+    return log.whole + (r + ((log.rest + correction) + (r * r) * (r * estrin(r, LOGARITHM_NEAR_ONE) - 0.5)))
 
 
 def exponential_of_sum(high: Value, low: Value, *, scaled: bool = False) -> Value:
@@ -115,11 +123,11 @@ def exponential_of_sum(high: Value, low: Value, *, scaled: bool = False) -> Valu
     """
     function = high.function
     turns, word = nearest_integer(high * _STEPS)
-    r = (-turns).call("fma", function.constant(_STEP, DOUBLE), high) + (low - turns * _STEP_LOW)
+    r = (-turns).call("fma", _STEP, high) + (low - turns * _STEP_LOW)
     place = (word & (_PARTS - 1)) << 1
     table = function.table(_powers(), I64)
-    power = function.load(function.offset(table, I64, place), I64)
-    tail = function.load(function.offset(table, DOUBLE, place + 1), DOUBLE)
+    power = function.lookup(table, I64, place)
+    tail = function.lookup(table, DOUBLE, place + 1)
     square = r * r
     value = (tail + r) + square * ((r * (1 / 6) + 0.5) + square * (r * (1 / 120) + 1 / 24))
     if not scaled:

@@ -2,7 +2,7 @@
 
 An angle below 2^128 needs three parts of 2/pi, chosen by its magnitude, whose products with 24 bits are exact. Sources:
 M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM 18 (1983); FreeBSD msun k_sindf.c,
-k_cosdf.c, e_rem_pio2f.c (Sun Microsystems, 1993). f64 is taken apart before by ``decompose-trigonometric``.
+k_cosdf.c, e_rem_pio2f.c (Sun Microsystems, 1993).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     nearest_integer,
     polynomial,
 )
+from hloforge.pipelines.codegen.elements.seldom import remade
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
 
 # sin r = r + r^3 S(r^2), cos r = 1 + r^2 C(r^2) for |r| <= pi/4, to 32 bits.
@@ -48,37 +49,21 @@ _SIGN = -(1 << 63)
 
 
 def sine(x: Value) -> Value:
-    return _sine(x, _reduced(x))
-
-
-def cosine(x: Value) -> Value:
-    return _cosine(_reduced(x))
-
-
-def sine_of_one(x: Value) -> Value:
-    """The same of one number, by a branch for moderate angles: its time is what follows waits for."""
-    return _sine(x, _reduced_alone(x))
-
-
-def cosine_of_one(x: Value) -> Value:
-    """As ``sine_of_one``."""
-    return _cosine(_reduced_alone(x))
-
-
-def _sine(x: Value, reduced: tuple[Value, Value, Value, Value]) -> Value:
-    wide, quadrant, sine, cosine = reduced
+    wide, quadrant, sine, cosine = _reduced(x)
     chosen = _odd(quadrant).where(cosine, sine)
     return _tiny_as_is(x, _negated_if(chosen, (quadrant << 62) ^ wide.bits()))
 
 
-def _cosine(reduced: tuple[Value, Value, Value, Value]) -> Value:
-    _, quadrant, sine, cosine = reduced
+def cosine(x: Value) -> Value:
+    _, quadrant, sine, cosine = _reduced(x)
     return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
 
 
 def cosine_and_sine(x: Value) -> tuple[Value, Value]:
-    """Both of an f32, as f64."""
-    wide, quadrant, sine, cosine = _reduced(x)
+    """Both of an f32, as f64; without branches."""
+    wide = x.as_(DOUBLE)
+    quadrant, rest = _by_parts(magnitude(wide))
+    sine, cosine = _both(rest)
     odd = _odd(quadrant)
     sines = _negated_if(odd.where(cosine, sine), (quadrant << 62) ^ wide.bits())
     return _negated_if(odd.where(sine, cosine), (quadrant + 1) << 62), sines
@@ -94,15 +79,8 @@ def tangent(x: Value) -> Value:
 def _reduced(x: Value) -> tuple[Value, Value, Value, Value]:
     """The angle as f64, its quadrant (the low two bits), and sine and cosine of the rest; NaN for infinite angles."""
     wide = x.as_(DOUBLE)
-    quadrant, rest = _by_parts(magnitude(wide))
-    return wide, quadrant, *_both(rest)
-
-
-def _reduced_alone(x: Value) -> tuple[Value, Value, Value, Value]:
-    """The same; of moderate angles by a product with pi/2."""
-    wide = x.as_(DOUBLE)
     size = magnitude(wide)
-    quadrant, rest = x.function.branch(size < _MODERATE, lambda: list(_by_product(size)), lambda: list(_by_parts(size)))
+    quadrant, rest = remade("large_angle.float", size < _MODERATE, _by_product(size), [size], _by_parts)
     return wide, quadrant, *_both(rest)
 
 

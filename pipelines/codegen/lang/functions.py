@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 from hloforge.pipelines.codegen.kernel_program import ENTRY
 from hloforge.pipelines.codegen.lang.values import (
     BFLOAT,
+    DOUBLE,
     I1,
     I8,
     I64,
@@ -26,6 +27,8 @@ from hloforge.pipelines.codegen.lang.values import (
     vector_of,
 )
 
+# A function whose result depends on its operands alone.
+_PURE = "memory(none) willreturn"
 # Loops with this hint are written out by LLVM.
 UNROLLED = "unroll.full"
 # Lines that such a loop may become: LLVM takes some 0.1 ms for each.
@@ -41,6 +44,7 @@ class Function:
     """The body of a function.
 
     Attributes:
+        vector_bytes: of the processor's registers; 0 where functions of numbers are not called with vectors.
         lines: of LLVM's text so far.
         access: metadata of loads and stores that follow, which says what memory they share with no other.
         has_scalar_loops: whether LLVM's loop passes gain: an innermost loop has no vectors of its own.
@@ -48,7 +52,8 @@ class Function:
             the text adds them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, vector_bytes: int = 0) -> None:
+        self.vector_bytes = vector_bytes
         self.lines: list[str] = []
         self.access = ""
         self.has_scalar_loops = False
@@ -160,6 +165,75 @@ class Function:
         self.definitions[name] = f"{name} = private unnamed_addr constant {array}, align 64"
         return Value(self, POINTER, name)
 
+    # Functions that the text has once
+
+    def shared(
+        self, name: str, arguments: Sequence[Value], results: Sequence[str], write: Callable[..., Sequence[Value]]
+    ) -> list[Value]:
+        """What a function gives that seldom runs, called here.
+
+        Args:
+            name: that no other one has.
+            arguments: numbers or vectors, by which ``write`` makes its results.
+            results: their types.
+        """
+        kind = f"{{ {', '.join(results)} }}"
+
+        def write_all(*given: Value) -> Value:
+            made = Value(given[0].function, kind, "poison")
+            for place, value in enumerate(write(*given)):
+                made = value.function.emit(f"insertvalue {made}, {value}, {place}", kind)
+            return made
+
+        called = self._defined(name, [argument.kind for argument in arguments], kind, write_all, "cold")
+        found = self.emit(f"call {kind} {called}({', '.join(map(repr, arguments))})", kind)
+        return [self.emit(f"extractvalue {found}, {place}", result) for place, result in enumerate(results)]
+
+    def mapped(self, name: str, operands: Sequence[Value], write: Callable[..., Value]) -> Value:
+        """A function of numbers of a type that gives another one, called here.
+
+        LLVM calls it with vectors where it makes them of a loop, which may have branches inside so.
+        """
+        kind, count = operands[0].kind, len(operands)
+        lanes = self.vector_bytes * 8 // bits_of(kind)
+        if lanes_of(kind) or lanes < 2:
+            return write(*operands)
+        narrow = self._defined(f"{name}.{kind}", [kind] * count, kind, write, _PURE, linkage="hidden")
+        # What is left of a loop has shorter vectors.
+        variants = [self._variant(name, kind, narrow, size, count, write) for size in (lanes, lanes // 2) if size > 1]
+        given = ", ".join(map(repr, operands))
+        known = f'"vector-function-abi-variant"="{",".join(variants)}"'
+        return self.emit(f"call {kind} {narrow}({given}) {_PURE} {known}", kind)
+
+    def _variant(self, name: str, kind: str, narrow: str, lanes: int, count: int, write: Callable[..., Value]) -> str:
+        """What LLVM calls a function of vectors of so many lanes; see its ``VFABIDemangler.h``."""
+        many = vector_of(kind, lanes)
+        # Hidden, because LLVM changes or drops what only its own text calls, and calls of these are to come.
+        wide = self._defined(f"{name}.{kind}.{lanes}", [many] * count, many, write, _PURE, linkage="hidden")
+        return f"_ZGV_LLVM_N{lanes}{'v' * count}_{narrow[1:]}({wide[1:]})"
+
+    def _defined(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        result: str,
+        write: Callable[..., Value],
+        attributes: str,
+        *,
+        linkage: str = "internal",
+    ) -> str:
+        """The name of a function, which is written unless it is there."""
+        name = f"@{ENTRY}.{name}"
+        if name not in self.definitions:
+            body = Function(self.vector_bytes)
+            given = [Value(body, kind, f"%a{place}") for place, kind in enumerate(arguments)]
+            body.do(f"ret {write(*given)}")
+            # Metadata would have the numbers of those of the function that calls it.
+            assert not body._metadata, name
+            header = f"define {linkage} {result} {name}({', '.join(map(repr, given))}) noinline {attributes} #0"
+            self.definitions |= {**body.definitions, name: body.text(header)[0]}
+        return name
+
     # Memory
 
     def load(self, pointer: Value, kind: str, align: int = 0) -> Value:
@@ -169,6 +243,20 @@ class Function:
         stored = integer_of(kind) if lanes_of(kind) and element_of(kind) == BFLOAT else kind
         found = self.emit(f"load {stored}, ptr {pointer.text}{suffix}{self.access}", stored)
         return found if stored == kind else self._retyped(found, kind)
+
+    def lookup(self, table: Value, element: str, place: Value) -> Value:
+        """An element of an array, or those at the places of a vector."""
+        lanes = lanes_of(place.kind)
+        if not lanes:
+            return self.load(self.offset(table, element, place), element)
+        pointers, kind = vector_of(POINTER, lanes), vector_of(element, lanes)
+        found = self.emit(f"getelementptr inbounds {element}, ptr {table.text}, {place}", pointers)
+        suffix = f"v{lanes}{'f64' if element == DOUBLE else element}.v{lanes}p0"
+        everywhere = f"<{lanes} x i1> splat (i1 true)"
+        return self.emit(
+            f"call {kind} @llvm.masked.gather.{suffix}({found}, i32 {_align(element)}, {everywhere}, {kind} poison)",
+            kind,
+        )
 
     def _retyped(self, value: Value, kind: str) -> Value:
         return self.emit(f"bitcast {value} to {kind}", kind)

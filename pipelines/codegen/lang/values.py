@@ -230,6 +230,13 @@ class Value:
             f"select {self.kind} {self.text}, {yes.kind} {yes.text}, {no.kind} {no.text}", yes.kind
         )
 
+    def all(self) -> Value:
+        """Whether every lane of these flags holds."""
+        lanes = lanes_of(self.kind)
+        if not lanes:
+            return self
+        return self.function.emit(f"call i1 @llvm.vector.reduce.and.v{lanes}i1({self})", I1)
+
     def call(self, name: str, *others: Number) -> Value:
         """An intrinsic of LLVM whose operands all have this type, such as ``sqrt``, ``fma``, ``umin``, ``ctpop``."""
         return self.function.intrinsic(name, self.kind, self, *map(self.like, others))

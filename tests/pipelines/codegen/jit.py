@@ -60,7 +60,7 @@ def compiled(
         write: given a Function, its pointers and its numbers, writes its body.
         constants: definitions of globals.
     """
-    function = Function()
+    function = Function(vector_bytes=64)
     own = [Value(function, POINTER, f"%p{place}") for place in range(pointers)]
     others = [Value(function, I64, f"%n{place}") for place in range(numbers)]
     write(function, own, others) if numbers else write(function, own)

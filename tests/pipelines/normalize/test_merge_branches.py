@@ -24,6 +24,12 @@ BRANCHES = (
     "%0 = stablehlo.reverse %x, dims = [] : tensor<4xf32>",
     "%1 = stablehlo.constant dense<2.0> : tensor<4xf32>\n%0 = stablehlo.add %x, %1 : tensor<4xf32>",
     "%1 = stablehlo.constant dense<3.0> : tensor<4xf32>\n%0 = stablehlo.add %x, %1 : tensor<4xf32>",
+    """%1 = stablehlo.constant dense<2.0> : tensor<4xf32>
+      %2 = stablehlo.negate %1 : tensor<4xf32>
+      %0 = stablehlo.add %x, %2 : tensor<4xf32>""",
+    """%1 = stablehlo.constant dense<(2.0,1.0)> : tensor<4xcomplex<f32>>
+      %2 = stablehlo.real %1 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
+      %0 = stablehlo.add %x, %2 : tensor<4xf32>""",
     """%1 = stablehlo.constant dense<3> : tensor<i32>
       %2 = stablehlo.constant dense<LESS> : tensor<i32>
       %3:2 = stablehlo.while(%k = %1, %0 = %x) : tensor<i32>, tensor<4xf32>
@@ -47,6 +53,16 @@ def _case(branches: list[str]) -> str:
     return f"""func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: tensor<i32>) -> tensor<4xf32> {{
     %r = "stablehlo.case"(%i) ({", ".join(branches)}) : (tensor<i32>) -> tensor<4xf32>
     return %r : tensor<4xf32> }}"""
+
+
+def test_constants_of_real_and_complex_numbers_are_not_compared() -> None:
+    """The bindings hand out no attribute of complex numbers."""
+    real, compound = _branch(8, 0), _branch(9, 0)
+    for branches in ([real, compound], [compound, real]):
+        module = parse_module(_case(branches))
+        PassManager([MergeBranches()]).run(module)
+        (case,) = operations(module, {"stablehlo.case"})
+        assert len(case.regions) == 2
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -54,19 +54,19 @@ _FUNCTIONS: dict[str, _Reference] = {
 # In units of the last place. XLA's own errors on these numbers, f32 and f64: exponential_minus_one 5.5 and 4.4,
 # log_plus_one 2.5 and 72, sinh 8 and 15, tanh 4.3 and 6.4, erf 4.9 and 2.0, erfc 64 and 500, erf_inv 65 and 1e5.
 _BOUNDS = {
-    "cbrt": {"f32": 0.501},
+    "cbrt": {"f32": 0.501, "f64": 0.75},
     "cosh": {"f32": 1.5, "f64": 1.5},
-    "cosine": {"f32": 0.502},
+    "cosine": {"f32": 0.502, "f64": 0.8},
     "exponential": {"f32": 1.0, "f64": 0.65},
     "exponential_minus_one": {"f32": 1.05, "f64": 1.1},
     "log": {"f32": 0.85, "f64": 0.8},
     "log_plus_one": {"f32": 1.4, "f64": 1.3},
     "logistic": {"f32": 2.3, "f64": 2.3},
     "rsqrt": {"f32": 1.5, "f64": 1.5},
-    "sine": {"f32": 0.502},
+    "sine": {"f32": 0.502, "f64": 0.8},
     "sinh": {"f32": 2.0, "f64": 2.0},
     "sqrt": {"f32": 0.501, "f64": 0.501},
-    "tan": {"f32": 0.503},
+    "tan": {"f32": 0.503, "f64": 0.95},
     "tanh": {"f32": 4.5, "f64": 1.5},
     "erf": {"f32": 5.5, "f64": 2.5},
     "erfc": {"f32": 3.5, "f64": 3.5},
@@ -107,8 +107,6 @@ def test_errors(op: str, element: str) -> None:
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("op", _FUNCTIONS)
 def test_special_values(op: str, element: str) -> None:
-    if element == "f64" and "f64" not in _BOUNDS[op]:
-        pytest.skip("a pass takes it apart")
     x = samples(element)
     want = xla(f"{'chlo' if op in _CHLO else 'stablehlo'}.{op}", [x], element)
     # XLA's erfc and erf_inv lose digits near their ends.

@@ -18,7 +18,7 @@ from tests.pipelines.codegen.elements.xla_reference import assert_equal, pairs, 
 from tests.pipelines.codegen.whole_programs import compiled
 
 Array = np.ndarray[Any, Any]
-ALONE = {"is_alone": True}
+ALONE = {"elements": 1}
 
 
 def _each(function: Any, *arguments: Array) -> Array:
