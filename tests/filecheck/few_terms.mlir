@@ -35,6 +35,19 @@ func.func @rows(%x: tensor<300x16xf64>, %w: tensor<16x8xf64>) -> tensor<300x8xf6
   return %r : tensor<300x8xf64>
 }
 
+// Too small for a kernel: a sum of seven terms, 3x3 by 3x3.
+// CHECK-LABEL: func.func @tiny
+// CHECK-NOT: stablehlo.dot_general
+// CHECK: stablehlo.slice %{{.+}} [6:7]
+// CHECK: stablehlo.slice %{{.+}} [0:3, 2:3]
+// CHECK-NOT: stablehlo.dot_general
+func.func @tiny(%x: tensor<7xf32>, %y: tensor<3x3xf64>) -> (tensor<f32>, tensor<3x3xf64>) {
+  %r = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<7xf32>, tensor<7xf32>) -> tensor<f32>
+  %s = stablehlo.dot_general %y, %y, contracting_dims = [1] x [0]
+    : (tensor<3x3xf64>, tensor<3x3xf64>) -> tensor<3x3xf64>
+  return %r, %s : tensor<f32>, tensor<3x3xf64>
+}
+
 // A vector of the processor holds the terms.
 // CHECK-LABEL: func.func @terms_of_a_vector
 // CHECK: stablehlo.dot_general
