@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
-from hloforge.pipelines.codegen.contractions import pack_before
+from hloforge.pipelines.codegen.contractions import LINE, pack_before
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.fused_rows import FusedRows, with_fused_rows
@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYT
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.lang.outlining import LONG, VAST, Cut, ends, outline
-from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
@@ -157,8 +157,8 @@ class Generator:
         assert memory is not None
         return memory
 
-    def copy(self, array: Array, target: Slot) -> None:
-        """Write an array to a slot, computing it if it is not in memory."""
+    def copy(self, array: Array, target: Slot, share: Share | None = None) -> None:
+        """Write an array to a slot, or a workgroup's share of it, computing it if it is not in memory."""
         source = self.slots.get(array)
         if source is target or not array.elements:
             return
@@ -169,10 +169,17 @@ class Generator:
             self.slots[array] = target
             others = lambda other: self.in_memory(other) and other is not array  # noqa: E731
             nest.split(others)
-            NestWriter(self.writer, nest, self.memory, others).write()
+            NestWriter(self.writer, nest, self.memory, others, share).write()
             del self.slots[array]
             return
         own = self.writer.memory(source)
+        if share is not None:
+            lines = -(-target.size // LINE)
+            start, stop = ((share.number + more) * lines for more in range(2))
+            first, last = start.udiv(share.count) * LINE, (stop.udiv(share.count) * LINE).minimum(target.size)
+            places = (function.offset(memory.pointer, I8, first), function.offset(own.pointer, I8, first))
+            function.copy(*places, last - first)
+            return
         if array.elements > 8:
             function.copy(memory.pointer, own.pointer, target.size)
             return
@@ -211,6 +218,9 @@ class BlockWriter:
         targets: where results have to be in the end; None where they may be anywhere.
         is_outer: whether the block is a function's, whose steps may be kernels of their own.
         carries: the arguments of the block whose memory the targets are; None for a target of its own.
+
+    Attributes:
+        copies_apart: copies an array in a kernel of its own, or tells that it is not worth one.
     """
 
     def __init__(
@@ -224,6 +234,7 @@ class BlockWriter:
     ) -> None:
         self._generator, self._block, self._targets = generator, block, list(targets)
         self._is_outer, self._carries = is_outer, list(carries)
+        self.copies_apart: Callable[[Array, Slot], bool] = lambda array, target: False
         self.planner = Planner(block, generator.in_memory)
         steps = self.planner.steps()
         self.steps = with_fused_rows(steps, block, self.planner.in_memory, generator.machine)
@@ -448,7 +459,7 @@ class BlockWriter:
         else:
             operands = op.operands[:count]
             for result, operand in zip(op.results, operands, strict=True):
-                self.copy(operand, self._slot(result))
+                self._copy_whole(operand, self._slot(result))
         singles.update(generator, op)
 
     def copy(self, array: Array, target: Slot) -> None:
@@ -504,7 +515,12 @@ class BlockWriter:
             self.copy(array, target)
             del self._generator.slots[array]
             return
-        self.copy(array, target)
+        self._copy_whole(array, target)
+
+    def _copy_whole(self, array: Array, target: Slot) -> None:
+        """The same where no kernel has to go on."""
+        if not self.copies_apart(array, target):
+            self.copy(array, target)
 
     # Control
 

@@ -37,6 +37,8 @@ _SCRATCHES = 3
 # In sums: what a workgroup should have to do at least, some 40 µs, because a thread that sleeps wakes after as long.
 _SHARE = 1 << 18
 _MOST_SHARES = 8
+# What an element costs that is moved.
+_COPIED = 1
 # Elements from which on a result lies in a parameter that the caller gives up.
 _LARGE = 1 << 14
 # Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
@@ -124,6 +126,7 @@ class _Program:
             Slot(Where.RESULT, _type(array).size, array.element, number) for number, array in enumerate(block.results)
         ]
         writer = self._writer(results)
+        writer.copies_apart = self._copies
         for number, step in enumerate(writer.steps):
             budget.enter(f"kernels: step {number + 1} of {len(writer.steps)}")
             count = self._shares(step)
@@ -207,6 +210,20 @@ class _Program:
             most = min(most, row * elements.size(step.reductions[0].operands[0].element) // _PIECE_OF_ROW)
         cost = step.analysis(self._generator.in_memory)[1].cost * math.prod(step.shape)
         return max(1, min(cost // _SHARE, _MOST_SHARES, most))
+
+    def _copies(self, array: Array, target: Slot) -> bool:
+        """Copy an array by several workgroups, if it is worth them."""
+        nest = Nest(shape=array.shape, maps=[array])
+        in_memory = self._generator.in_memory
+        cost = _COPIED if in_memory(array) else max(nest.analysis(in_memory)[1].cost, _COPIED)
+        outer = next((size for size in array.shape if size > 1), 1)
+        count = min(cost * array.elements // _SHARE, _MOST_SHARES, outer)
+        if count < 2:
+            return False
+        self._end()
+        self._generator.copy(array, target, Share(self._generator.writer.workgroup(), count))
+        self._end(count)
+        return True
 
     def _is_full(self, writer: BlockWriter, step: Step) -> bool:
         """Whether a step begins another kernel.

@@ -44,9 +44,9 @@ _MOST_OF_MATRICES, _MOST_OF_VECTOR = 8, 12
 # Terms of a matrix and a vector, which kernels sum along vectors of so many bytes: 3,355 of 6x6 f64 take 0.73 of the
 # kernel's time, 3,000 of 3x7 0.5, 2,000 of 8x8 f32 0.64; of f64, whose terms fill a vector, 1.16.
 _MOST_TERMS_OF_VECTOR, _VECTOR_BYTES = 8, 64
-# Products of numbers in all, and terms, of what is too small for a kernel: its operands would be copied, and others could
-# not be computed together with it. In chains, of the kernel's time: 7 terms of one sum 0.75, 4x4 by 4 0.78, 3x3 by 3x3
-# 0.35; 6x6 by 6 1.45.
+# Products of numbers in all, and terms, of what is too small for a kernel: its operands would be copied, and others
+# could not be computed together with it. In chains, of the kernel's time: 7 terms of one sum 0.75, 4x4 by 4 0.78, 3x3
+# by 3x3 0.35; 6x6 by 6 1.45.
 _MOST_OF_TINY, _MOST_TERMS_OF_TINY = 27, 8
 # Types of sums that round once for each term, or never.
 _TYPES = frozenset({"f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"})
