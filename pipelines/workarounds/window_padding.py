@@ -16,7 +16,9 @@ Numbers of 64 bits IREE pads in a way that may fail, too (``legalize-wide-fills`
 
 IREE makes a scan of a window as long as its dimension and padded by one less on one side, as of running sums, and
 leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
-does. It takes windows with padding on the other side too for running sums, and fails: these are padded before.
+does. It takes windows with padding on the other side too for running sums, and fails: these are padded before. Of
+numbers of 64 bits and more than four dimensions it makes no scan for Vulkan ("'vector.transfer_read' op with rank > 1
+should be broken down by prior passes"): the dimensions before and behind that of a running sum are one each.
 
 Windows over an array without elements, in padding alone, it takes for windows of another size: each is a reduction of
 initial values, and all are equal.
@@ -30,6 +32,7 @@ positions of 7. A reduction's is made by an operation of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +53,8 @@ from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement,
 from hloforge.pipelines.workarounds.constant_folds import number_of
 
 _TAKEN = ("padding", "base_dilations")
+# Of running sums that IREE makes no scans of.
+_MANY_DIMENSIONS = 5
 
 
 @pattern("stablehlo.reduce_window")
@@ -84,6 +89,27 @@ def of_nothing(op: ir.Operation) -> Replacement:
     made = create("stablehlo.reduce", [*padding, *inits], [init.type for init in inits], 1, dimensions=along)
     op.regions[0].blocks[0].append_to(made.regions[0])
     return [ops.broadcast(Value(one), Value(op.results[0]).dims) for one in made.results]
+
+
+@pattern("stablehlo.reduce_window")
+def of_many_dimensions(op: Any) -> Replacement:
+    """reduce_window, as of running sums -> reshape (reduce_window (reshape x)), of three dimensions."""
+    array, init = map(Value, list(op.operands)[:2])
+    if not _is_scan(op) or array.rank < _MANY_DIMENSIONS:
+        return NoMatch("no scan, or IREE makes it")
+    window, edges = integers(op, "window_dimensions"), np.array(op.attributes["padding"])
+    (along,) = (d for d, size in enumerate(window) if size > 1)
+    three = [prod(array.dims[:along]), array.dims[along], prod(array.dims[along + 1 :])]
+    made = create(
+        op.name,
+        [ops.reshape(array, three), init],
+        [ir.RankedTensorType.get(three, array.ir.type.element_type)],
+        1,
+        window_dimensions=ir.DenseI64ArrayAttr.get([1, window[along], 1]),
+        padding=dense(np.array([[0, 0], edges[along], [0, 0]]), element_type("s64")),
+    )
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    return ops.reshape(Value(made.results[0]), array.dims)
 
 
 @pattern("stablehlo.convolution")
@@ -161,4 +187,10 @@ class LegalizeWindowPadding(PatternPass):
     """Pad unsigned integers and booleans before windowed operations; cut arrays where the only window ends."""
 
     name: ClassVar[str] = "legalize-window-padding"
-    patterns: ClassVar[tuple[Pattern, ...]] = (*of_nothing, *of_running_sums, *over_padded, *of_one_window)
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        *of_nothing,
+        *of_many_dimensions,
+        *of_running_sums,
+        *over_padded,
+        *of_one_window,
+    )

@@ -286,6 +286,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="scanned_windows.mlir",
     ),
     Workaround(
+        "scanned-dimensions",
+        "makes no scan of running sums of 64-bit numbers with five dimensions for Vulkan",
+        passes=("legalize-window-padding",),
+        where=("pipelines/workarounds/window_padding.py",),
+        reproducer="scanned_dimensions.mlir",
+    ),
+    Workaround(
         "unread-edges",
         "fails on a convolution whose one window does not reach the end of the padded image",
         passes=("legalize-window-padding",),

@@ -9,6 +9,7 @@ import pytest
 import hloforge
 from hloforge import ops
 from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 from tests.engines import interpret
@@ -125,6 +126,21 @@ def test_running_sums_start_from_their_initial_value() -> None:
     inputs = (np.linspace(-1, 2, 12, dtype=np.float32).reshape(2, 6), np.float32(1.5), np.arange(6, dtype=np.int32))
     for result, want in zip(program.compile("cpu")(*inputs), program.evaluate(*inputs, engine="xla"), strict=True):
         np.testing.assert_allclose(result, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("along", [0, 2, 4])
+def test_running_sums_of_five_dimensions_have_three(along: int) -> None:
+    dims, window, edges = [2, 3, 3, 1, 4], [1] * 5, [(0, 0)] * 5
+    window[along], edges[along] = dims[along], (0, dims[along] - 1)
+    with hloforge.Builder("running") as builder:
+        x = builder.parameter(0, f"f64[{','.join(map(str, dims))}]")
+        program = builder.build(ops.reduce_window(x, 0.0, ops.add, window, [], edges))
+    x = np.random.default_rng(0).standard_normal(dims)
+    module = program.module
+    PassManager([LegalizeWindowPadding()]).run(module)
+    (scan,) = operations(module, {"stablehlo.reduce_window"})
+    assert len(scan.operands[0].type.shape) == 3
+    np.testing.assert_allclose(interpret(module, x)[0], np.flip(np.cumsum(np.flip(x, along), along), along))
 
 
 @pytest.mark.parametrize("edges", [(2, 3), (3, 2)])
