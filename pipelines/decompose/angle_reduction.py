@@ -25,37 +25,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     from_bits,
     halves,
 )
+from hloforge.pipelines.series import PARTS_OF_TWO_OVER_PI, TWO_OVER_PI
 
-# 2/pi: 55 zeros, then its binary digits, most significant word first.
-_TWO_OVER_PI = (
-    0x0000000000000145,
-    0xF306DC9C882A53F8,
-    0x4EAFA3EA69BB81B6,
-    0xC52B3278872083FC,
-    0xA2C757BD778AC36E,
-    0x48DC74849BA5C00C,
-    0x925DD413A32439FC,
-    0x3BD63962534E7DD1,
-    0x046BEA5D768909D3,
-    0x38E04D68BEFC8273,
-    0x23AC7306A673E939,
-    0x08BF177BF250763F,
-    0xF12FFFBC0B301FDE,
-    0x5E2316B414DA3EDA,
-    0x6CFD9E4F96136E9E,
-    0x8C7ECD3CBFD45AEA,
-    0x4F758FD7CBE2F67A,
-    0x0E73EF14A525D4D7,
-    0xF6BF623F1ABA10AC,
-)
-# From which float32 magnitude on, which parts of 2/pi: 28 bits, 28 bits and the rest, without the leading bits that
-# only add whole turns.
-_PARTS = (
-    (0.0, (0.6366197690367699, 3.3308114738561656e-09, 2.276010073078396e-18)),
-    (2.0**50, (2.568255319523871e-08, 7.166494882838848e-17, 2.8376220177865265e-25)),
-    (2.0**77, (7.166494882838848e-17, 2.83762200841452e-25, 9.372006544409767e-34)),
-    (2.0**104, (1.1109428103129918e-24, 4.018688549560441e-33, 1.590011303568902e-41)),
-)
 _PI_OVER_2 = 1.5707963267948966
 # pi/2 as 26 bits and the rest.
 _PI_OVER_2_HIGH, _PI_OVER_2_LOW = 1.5707963109016418, 1.5893254773528196e-08
@@ -102,8 +73,8 @@ def reduce_float64(angle: Value) -> Reduced:
 def reduce_float32(angle: Value) -> Reduced:
     """Reduce float64 angles that are float32 numbers: three parts of 2/pi, whose products with 24 bits are exact."""
     magnitude = ops.abs(angle)
-    parts = [full(magnitude, part) for part in _PARTS[0][1]]
-    for start, row in _PARTS[1:]:
+    parts = [full(magnitude, part) for part in PARTS_OF_TWO_OVER_PI[0][1]]
+    for start, row in PARTS_OF_TWO_OVER_PI[1:]:
         above = magnitude >= start
         parts = [ops.select(above, full(magnitude, new), old) for new, old in zip(row, parts, strict=True)]
     upper, upper_turns = _without_turns(magnitude * parts[0])
@@ -126,7 +97,7 @@ def _nearest(top: Value) -> Value:
 
 def _digits(offset: Value, count: int, index_bits: int) -> list[Value]:
     """``count`` words of 2/pi from bit ``offset`` on, by a tree of selections: it vectorizes, a gather does not."""
-    words = [full(offset, word) for word in _TWO_OVER_PI[: count + (1 << index_bits)]]
+    words = [full(offset, word) for word in TWO_OVER_PI[: count + (1 << index_bits)]]
     for bit in reversed(range(index_bits)):
         step = 1 << bit
         chosen = ((offset >> (6 + bit)) & 1).ne(0)

@@ -38,21 +38,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
 )
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.series import ARCTANGENT
 
-# (t - atan t) / t^3 in powers of t^2, for |t| <= 7/16.
-_ARCTANGENT = (
-    3.33333333333329318027e-01,
-    -1.99999999998764832476e-01,
-    1.42857142725034663711e-01,
-    -1.11111104054623557880e-01,
-    9.09088713343650656196e-02,
-    -7.69187620504482999495e-02,
-    6.66107313738753120669e-02,
-    -5.83357013379057348645e-02,
-    4.97687799461593236017e-02,
-    -3.65315727442169155270e-02,
-    1.62858201153657823623e-02,
-)
 # Angles as a float and the rest of it.
 _NONE = (0.0, 0.0)
 _HALF = (4.63647609000806093515e-01, 2.26987774529616870924e-17)
@@ -79,7 +66,7 @@ def _small_angle(smaller: Value, larger: Value) -> Pair:
     t = numerator / denominator
     low = ops.select(near, remainder_of_product(numerator, t, denominator) / denominator, 0.0)
     square = t * t
-    tail = low - t * square * polynomial(square, _ARCTANGENT)
+    tail = low - t * square * polynomial(square, ARCTANGENT)
     offset = _choose(near, _angle(t, _NONE), _choose(far, _angle(t, _ONE), _angle(t, _HALF)))
     high, rest = fast_two_sum(offset[0], t)
     return fast_two_sum(high, rest + (tail + offset[1]))

@@ -31,17 +31,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
 )
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.series import CUBE_ROOT, THIRD_OF_EXPONENT
 
-# (1023 - 1023/3 - 0.03306235651) * 2^20: the bias that a third of the exponent lacks.
-_BIAS = 715094163
-# About 1/cbrt(r) for r = estimate^3 / x, which is within 5 % of 1.
-_STEP = (
-    1.87595182427177009643,
-    -1.88497979543377169875,
-    1.621429720105354466140,
-    -0.758397934778766047437,
-    0.145996192886612446982,
-)
 _ROUND = (1 << 31, ~((1 << 30) - 1) & (2**64 - 1))
 
 
@@ -50,8 +41,8 @@ def cube_root(x: Value) -> Value:
     normal, subnormal = normalized(ops.abs(x))
     # A third of the upper word, by multiplication: there is no vector division of integers.
     third = ((bits(normal) >> 32) * 0x55555556) >> 32
-    estimate = from_bits((third + _BIAS) << 32)
-    estimate = estimate * polynomial((estimate * estimate) * (estimate / normal), _STEP)
+    estimate = from_bits((third + THIRD_OF_EXPONENT) << 32)
+    estimate = estimate * polynomial((estimate * estimate) * (estimate / normal), CUBE_ROOT)
     # 23 bits, so that the square below is exact.
     estimate = from_bits((bits(estimate) + _ROUND[0]) & _ROUND[1])
     ratio = normal / (estimate * estimate)

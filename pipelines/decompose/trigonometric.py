@@ -36,36 +36,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
 )
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.series import COSINE, SHORT_COSINE, SHORT_SINE, SINE
 
-# sin r = r + r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2) for |r| <= pi/4.
-_SINE = (
-    -1.66666666666666324348e-01,
-    8.33333333332248946124e-03,
-    -1.98412698298579493134e-04,
-    2.75573137070700676789e-06,
-    -2.50507602534068634195e-08,
-    1.58969099521155010221e-10,
-)
-_COSINE = (
-    4.16666666666666019037e-02,
-    -1.38888888888741095749e-03,
-    2.48015872894767294178e-05,
-    -2.75573143513906633035e-07,
-    2.08757232129817482790e-09,
-    -1.13596475577881948265e-11,
-)
-_SHORT_SINE = (
-    -0.166666666416265235595,
-    0.0083333293858894631756,
-    -0.000198393348360966317347,
-    0.0000027183114939898219064,
-)
-_SHORT_COSINE = (
-    -0.499999997251031003120,
-    0.0416666233237390631894,
-    -0.00138867637746099294692,
-    0.0000243904487962774090654,
-)
 # Below it, x^3/3 is under half an ulp of x in every float type.
 _TINY = 2.0**-28
 
@@ -76,11 +48,11 @@ def _sine_and_cosine(angle: Reduced) -> tuple[Pair, Pair]:
     assert low is not None
     square = r * r
     cube = square * r
-    tail = polynomial(square, _SINE[1:])
-    sine = -((square * (low * 0.5 - cube * tail) - low) - cube * _SINE[0])
+    tail = polynomial(square, SINE[1:])
+    sine = -((square * (low * 0.5 - cube * tail) - low) - cube * SINE[0])
     half = square * 0.5
     whole = 1.0 - half
-    cosine = ((1.0 - whole) - half) + (square * square * polynomial(square, _COSINE) - r * low)
+    cosine = ((1.0 - whole) - half) + (square * square * polynomial(square, COSINE) - r * low)
     return (r, sine), (whole, cosine)
 
 
@@ -88,7 +60,7 @@ def _short_sine_and_cosine(angle: Reduced) -> tuple[Value, Value]:
     """The same to 32 bits, for results that are rounded to float32."""
     r = angle.high
     square = r * r
-    return r + (square * r) * polynomial(square, _SHORT_SINE), square * polynomial(square, _SHORT_COSINE) + 1.0
+    return r + (square * r) * polynomial(square, SHORT_SINE), square * polynomial(square, SHORT_COSINE) + 1.0
 
 
 def _odd(angle: Reduced) -> Value:

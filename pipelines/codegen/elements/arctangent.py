@@ -23,6 +23,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
 from hloforge.pipelines.codegen.elements.seldom import remade
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
 from hloforge.pipelines.polynomials import estrin
+from hloforge.pipelines.series import ARCTANGENT
 
 # atan(t) / t for t in [0, 1] in powers of t^2, to 2^-33: by Chebyshev's nodes (mpmath's ``chebyfit``).
 _ARCTANGENT = (
@@ -42,20 +43,6 @@ _ARCTANGENT = (
 )
 
 
-# (t - atan t) / t^3 in powers of t^2, for |t| <= 7/16.
-_SERIES = (
-    3.33333333333329318027e-01,
-    -1.99999999998764832476e-01,
-    1.42857142725034663711e-01,
-    -1.11111104054623557880e-01,
-    9.09088713343650656196e-02,
-    -7.69187620504482999495e-02,
-    6.66107313738753120669e-02,
-    -5.83357013379057348645e-02,
-    4.97687799461593236017e-02,
-    -3.65315727442169155270e-02,
-    1.62858201153657823623e-02,
-)
 # Angles as a double and the rest of it.
 _Angle: TypeAlias = tuple[float, float]
 _NONE, _HALF, _ONE = (
@@ -111,7 +98,7 @@ def _small_angle(smaller: Value, larger: Value) -> tuple[Value, Value]:
     t = above / below
     rest = near.where((-t).call("fma", below, above) * (1.0 / below), 0.0)
     square = t * t
-    tail = rest - (t * square) * estrin(square, _SERIES)
+    tail = rest - (t * square) * estrin(square, ARCTANGENT)
     first, second = (
         near.where(t.like(none), far.where(t.like(one), half))
         for none, one, half in zip(_NONE, _ONE, _HALF, strict=True)

@@ -21,46 +21,8 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
 from hloforge.pipelines.codegen.elements.seldom import remade_each
 from hloforge.pipelines.codegen.lang.values import DOUBLE, I64, Value
 from hloforge.pipelines.polynomials import estrin
+from hloforge.pipelines.series import COSINE, SINE, TWO_OVER_PI
 
-# sin r = r + r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2) for |r| <= pi/4.
-_SINE = (
-    -1.66666666666666324348e-01,
-    8.33333333332248946124e-03,
-    -1.98412698298579493134e-04,
-    2.75573137070700676789e-06,
-    -2.50507602534068634195e-08,
-    1.58969099521155010221e-10,
-)
-_COSINE = (
-    4.16666666666666019037e-02,
-    -1.38888888888741095749e-03,
-    2.48015872894767294178e-05,
-    -2.75573143513906633035e-07,
-    2.08757232129817482790e-09,
-    -1.13596475577881948265e-11,
-)
-# 2/pi: 55 zeros, then its binary digits, most significant word first.
-_TWO_OVER_PI = (
-    0x0000000000000145,
-    0xF306DC9C882A53F8,
-    0x4EAFA3EA69BB81B6,
-    0xC52B3278872083FC,
-    0xA2C757BD778AC36E,
-    0x48DC74849BA5C00C,
-    0x925DD413A32439FC,
-    0x3BD63962534E7DD1,
-    0x046BEA5D768909D3,
-    0x38E04D68BEFC8273,
-    0x23AC7306A673E939,
-    0x08BF177BF250763F,
-    0xF12FFFBC0B301FDE,
-    0x5E2316B414DA3EDA,
-    0x6CFD9E4F96136E9E,
-    0x8C7ECD3CBFD45AEA,
-    0x4F758FD7CBE2F67A,
-    0x0E73EF14A525D4D7,
-    0xF6BF623F1ABA10AC,
-)
 _MODERATE = 2.0**20
 _QUARTERS = 0.6366197723675814
 # pi/2 as three doubles.
@@ -118,7 +80,7 @@ def _sine(angle: _Angle) -> tuple[Value, Value]:
     """The sine of the rest as its largest part, and what is added to it."""
     r, low = angle.high, angle.low
     square = r * r
-    return r, (square * r) * estrin(square, _SINE) + (low - low * (square * 0.5))
+    return r, (square * r) * estrin(square, SINE) + (low - low * (square * 0.5))
 
 
 def _cosine(angle: _Angle) -> tuple[Value, Value]:
@@ -126,7 +88,7 @@ def _cosine(angle: _Angle) -> tuple[Value, Value]:
     square = r * r
     half = square * 0.5
     whole = 1.0 - half
-    return whole, ((1.0 - whole) - half) + (square * square * estrin(square, _COSINE) - r * angle.low)
+    return whole, ((1.0 - whole) - half) + (square * square * estrin(square, COSINE) - r * angle.low)
 
 
 def _total(parts: tuple[Value, Value]) -> Value:
@@ -174,7 +136,7 @@ def _by_digits(size: Value) -> list[Value]:
     exponent = word.shifted_right(52) - 1022
     offset = exponent.minimum(1023)
     mantissa = ((word & _MANTISSA) | (1 << 52)) << (exponent - offset)
-    table = function.table(_TWO_OVER_PI, I64)
+    table = function.table(TWO_OVER_PI, I64)
     place, shift = offset.shifted_right(6), offset & 63
     words = [function.load(function.offset(table, I64, place + number), I64) for number in range(4)]
     digits = [high.call("fshl", low, shift) for high, low in pairwise(words)]

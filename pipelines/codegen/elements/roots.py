@@ -12,17 +12,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     with_sign_of,
 )
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, I64, Value
-
-# About 1/cbrt(r) for r = estimate^3 / x, which is within 5 % of 1.
-_STEP = (
-    1.87595182427177009643,
-    -1.88497979543377169875,
-    1.621429720105354466140,
-    -0.758397934778766047437,
-    0.145996192886612446982,
-)
-# (1023 - 1023/3 - 0.03306235651) * 2^20: the bias that a third of the exponent lacks.
-_BIAS = 715094163
+from hloforge.pipelines.series import CUBE_ROOT, THIRD_OF_EXPONENT
 
 
 def square_root(x: Value) -> Value:
@@ -40,7 +30,7 @@ def cube_root(x: Value) -> Value:
     """
     size = wide_magnitude(x)
     word = size.bits().shifted_right(32).as_(I32)
-    third = word.udiv(3) + _BIAS
+    third = word.udiv(3) + THIRD_OF_EXPONENT
     root = from_bits(third.as_(I64, signed=False) << 32)
     for _ in range(2):
         cube = root * root * root
@@ -60,8 +50,8 @@ def cube_root_of_doubles(x: Value) -> Value:
     size = subnormal.where(word.as_(DOUBLE), magnitude(x))
     # A third of the upper word, by multiplication: there is no vector division of integers.
     third = (size.bits().shifted_right(32) * 0x55555556).shifted_right(32)
-    root = from_bits((third + _BIAS) << 32)
-    root = root * polynomial((root * root) * (root / size), _STEP)
+    root = from_bits((third + THIRD_OF_EXPONENT) << 32)
+    root = root * polynomial((root * root) * (root / size), CUBE_ROOT)
     # 23 bits, so that the square below is exact.
     root = from_bits((root.bits() + (1 << 31)) & -(1 << 30))
     ratio = size / (root * root)

@@ -16,28 +16,8 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
 )
 from hloforge.pipelines.codegen.elements.seldom import remade
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
+from hloforge.pipelines.series import PARTS_OF_TWO_OVER_PI, SHORT_COSINE, SHORT_SINE
 
-# sin r = r + r^3 S(r^2), cos r = 1 + r^2 C(r^2) for |r| <= pi/4, to 32 bits.
-_SINE = (
-    -0.166666666416265235595,
-    0.0083333293858894631756,
-    -0.000198393348360966317347,
-    0.0000027183114939898219064,
-)
-_COSINE = (
-    -0.499999997251031003120,
-    0.0416666233237390631894,
-    -0.00138867637746099294692,
-    0.0000243904487962774090654,
-)
-# From which magnitude on, and parts of 2/pi without the bits whose products are whole turns (``decompose/
-# angle_reduction.py``).
-_PARTS = (
-    (0.0, (0.6366197690367699, 3.3308114738561656e-09, 2.276010073078396e-18)),
-    (2.0**50, (2.568255319523871e-08, 7.166494882838848e-17, 2.8376220177865265e-25)),
-    (2.0**77, (7.166494882838848e-17, 2.83762200841452e-25, 9.372006544409767e-34)),
-    (2.0**104, (1.1109428103129918e-24, 4.018688549560441e-33, 1.590011303568902e-41)),
-)
 _PI_OVER_2 = 1.5707963267948966
 # Angles of fewer quarter turns than 2^20, and pi/2 as its first 33 bits and the rest.
 _MODERATE = 2.0**20
@@ -87,7 +67,7 @@ def _reduced(x: Value) -> tuple[Value, Value, Value, Value]:
 def _both(r: Value) -> tuple[Value, Value]:
     """Sine and cosine of an angle of at most pi/4."""
     square = r * r
-    return r + (square * r) * polynomial(square, _SINE), square * polynomial(square, _COSINE) + 1.0
+    return r + (square * r) * polynomial(square, SHORT_SINE), square * polynomial(square, SHORT_COSINE) + 1.0
 
 
 def _by_product(size: Value) -> tuple[Value, Value]:
@@ -98,8 +78,8 @@ def _by_product(size: Value) -> tuple[Value, Value]:
 
 def _by_parts(size: Value) -> tuple[Value, Value]:
     """The quadrant of any angle, and the rest."""
-    parts = [size.like(part) for part in _PARTS[0][1]]
-    for start, row in _PARTS[1:]:
+    parts = [size.like(part) for part in PARTS_OF_TWO_OVER_PI[0][1]]
+    for start, row in PARTS_OF_TWO_OVER_PI[1:]:
         above = size >= start
         parts = [above.where(new, old) for new, old in zip(row, parts, strict=True)]
     upper, upper_turns = _without_turns(size * parts[0])
