@@ -98,6 +98,7 @@ from hloforge.pipelines.workarounds.long_chains import LegalizeLongChains
 from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.many_arguments import MOST_OF_CUDA, LegalizeManyArguments
+from hloforge.pipelines.workarounds.moved_loops import LegalizeMovedLoops
 from hloforge.pipelines.workarounds.paddings import LegalizePaddings
 from hloforge.pipelines.workarounds.placed_results import LegalizePlacedResults
 from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
@@ -248,6 +249,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(
         LegalizePaddings(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
     ),
+    Stage(LegalizeMovedLoops(), "IREE moves loops ahead of what they read; runs after passes that make parts"),
     Stage(LegalizePlacedResults(), "IREE writes uneven parts of arrays too early; runs after passes that make parts"),
     Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; after every rewriting"),
     Stage(DecideUpdates(), "copy insertion: IREE overwrites arrays that are still read; sees every other rewriting"),

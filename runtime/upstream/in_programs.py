@@ -51,6 +51,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="loops_between_dispatches.mlir",
     ),
     Workaround(
+        "moved-loops",
+        "moves a loop or a conditional before a dispatch, but not what its body reads",
+        passes=("legalize-moved-loops",),
+        where=("pipelines/workarounds/moved_loops.py",),
+        reproducer="moved_loops.mlir",
+    ),
+    Workaround(
         "endless-waits",
         "adds the same waits to what a loop does for ever, where the loop calls a function",
         passes=("keep-loop-buffers",),
