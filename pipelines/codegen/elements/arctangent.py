@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     wide_magnitude,
     with_sign_of,
 )
-from hloforge.pipelines.codegen.elements.seldom import remade
+from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
 from hloforge.pipelines.polynomials import estrin
 from hloforge.pipelines.series import ARCTANGENT
@@ -77,7 +77,7 @@ def arc_tangent_2_of_doubles(y: Value, x: Value) -> Value:
     smaller, larger = steep.where(width, height), steep.where(height, width)
     is_usual = (smaller >= _SMALLEST) & (larger < _LARGEST)
     given = [smaller, larger]
-    high, low = _small_angle(*remade("scaled_sides", is_usual, list(map(from_bits, given)), given, _scaled))
+    high, low = _small_angle(*with_slow_path("scaled_sides", is_usual, list(map(from_bits, given)), given, _scaled))
     base = [
         steep.where(high.like(first), left.where(high.like(second), other))
         for first, second, other in zip(_QUARTER_TURN, _HALF_TURN, _NONE, strict=True)

@@ -1,8 +1,8 @@
 """Sine, cosine and tangent of f64: the angle modulo pi/2, two polynomials, and a choice by quadrant.
 
 |x| = n pi/2 + r. Below 2^20 r is x less n times three parts of pi/2, kept with its rounding errors; of larger angles
-it is a product with those bits of 2/pi that count (``seldom.py``). Sources: M. Payne and R. Hanek, "Radian reduction
-for trigonometric functions", SIGNUM 18 (1983); FreeBSD msun k_sin.c, k_cos.c (Sun Microsystems, 1993).
+it is a product with those bits of 2/pi that count (``slow_paths.py``). Sources: M. Payne and R. Hanek, "Radian
+reduction for trigonometric functions", SIGNUM 18 (1983); FreeBSD msun k_sin.c, k_cos.c (Sun Microsystems, 1993).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     nearest_integer,
     two_sum,
 )
-from hloforge.pipelines.codegen.elements.seldom import remade_each
+from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path_by_lane
 from hloforge.pipelines.codegen.lang.values import DOUBLE, I64, Value
 from hloforge.pipelines.polynomials import estrin
 from hloforge.pipelines.series import COSINE, SINE, TWO_OVER_PI
@@ -111,7 +111,7 @@ def _tiny_as_is(x: Value, result: Value) -> Value:
 
 def _reduced(x: Value) -> _Angle:
     size = magnitude(x)
-    return _Angle(*remade_each("large_angle", size < _MODERATE, _by_parts(size), [size], _by_digits))
+    return _Angle(*with_slow_path_by_lane("large_angle", size < _MODERATE, _by_parts(size), [size], _by_digits))
 
 
 def _by_parts(size: Value) -> list[Value]:

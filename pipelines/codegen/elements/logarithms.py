@@ -17,7 +17,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     polynomial,
     two_sum,
 )
-from hloforge.pipelines.codegen.elements.seldom import remade
+from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path
 from hloforge.pipelines.codegen.elements.tables import natural_logarithm
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of
 
@@ -120,7 +120,7 @@ def _by_table(x: Value, correction: Value) -> Value:
     """ln x and a small number."""
     word = x.bits()
     is_usual = (word - _LEAST_WORD).compare("ult", _INFINITY_WORD - _LEAST_WORD)
-    return remade("log_of_others", is_usual, [natural_logarithm(word, correction)], [x], _of_others)[0]
+    return with_slow_path("log_of_others", is_usual, [natural_logarithm(word, correction)], [x], _of_others)[0]
 
 
 def _of_others(x: Value) -> list[Value]:

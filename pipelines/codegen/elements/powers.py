@@ -19,7 +19,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     with_sign_of,
 )
 from hloforge.pipelines.codegen.elements.logarithms import split
-from hloforge.pipelines.codegen.elements.seldom import remade
+from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path
 from hloforge.pipelines.codegen.elements.tables import LOGARITHM_NEAR_ONE, exponential_of_sum, logarithm_parts
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value, element_of
 from hloforge.pipelines.polynomials import estrin
@@ -73,7 +73,7 @@ def power(x: Value, y: Value) -> Value:
     is_plain = (word - least).compare("ult", infinity - least) & (magnitude(product) < _NORMAL[element])
     is_zero = word.equals(0) & (y > 0.0)
     is_plain, raised = is_plain | is_zero, is_zero.where(0.0, raised)
-    return remade(f"any_power.{element}", is_plain, [raised], [x, y], _ANY[element])[0]
+    return with_slow_path(f"any_power.{element}", is_plain, [raised], [x, y], _ANY[element])[0]
 
 
 def _root(x: Value) -> Value:

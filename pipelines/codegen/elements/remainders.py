@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import inf, nan
 
 from hloforge.pipelines.codegen.elements.arithmetic import from_bits, magnitude, wide_magnitude, with_sign_of
-from hloforge.pipelines.codegen.elements.seldom import remade, remade_each
+from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path, with_slow_path_by_lane
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value, element_of
 
 _MANTISSA = (1 << 52) - 1
@@ -63,9 +63,9 @@ def remainder(x: Value, y: Value) -> Value:
     is_long = ((size >= largest) | (divisor < _LEAST_DIVISOR[element])) & (size < inf) & other.differs(0)
     is_short, rest = ~is_long, _divided(size, divisor)
     if element == DOUBLE:
-        (rest,) = remade_each("long_remainder", is_short, [rest], [size, divisor], _at_length)
+        (rest,) = with_slow_path_by_lane("long_remainder", is_short, [rest], [size, divisor], _at_length)
     else:
-        (rest,) = remade("long_remainder.float", is_short, [rest], [size, divisor], _narrow_at_length)
+        (rest,) = with_slow_path("long_remainder.float", is_short, [rest], [size, divisor], _narrow_at_length)
     result = (word < other).where(x, with_sign_of(rest, x))
     invalid = (word >= infinity) | (other > infinity) | other.equals(0)
     return invalid.where(nan, result)

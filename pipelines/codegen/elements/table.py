@@ -132,7 +132,7 @@ def _add_with_branches(
         values = call.values()
         made = simple(*values)
         if made is None:
-            made = function(*values) if _is_few(call) else values[0].function.mapped(name, values, function)
+            made = function(*values) if _is_few(call) else values[0].function.vectorizable_call(name, values, function)
         return rounded(made, part_of(call.result))
 
     _add(name, classes, rule)

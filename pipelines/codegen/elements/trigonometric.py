@@ -14,7 +14,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     nearest_integer,
     polynomial,
 )
-from hloforge.pipelines.codegen.elements.seldom import remade
+from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
 from hloforge.pipelines.series import PARTS_OF_TWO_OVER_PI, SHORT_COSINE, SHORT_SINE
 
@@ -60,7 +60,7 @@ def _reduced(x: Value) -> tuple[Value, Value, Value, Value]:
     """The angle as f64, its quadrant (the low two bits), and sine and cosine of the rest; NaN for infinite angles."""
     wide = x.as_(DOUBLE)
     size = magnitude(wide)
-    quadrant, rest = remade("large_angle.float", size < _MODERATE, _by_product(size), [size], _by_parts)
+    quadrant, rest = with_slow_path("large_angle.float", size < _MODERATE, _by_product(size), [size], _by_parts)
     return wide, quadrant, *_both(rest)
 
 

@@ -189,7 +189,7 @@ class Function:
         found = self.emit(f"call {kind} {called}({', '.join(map(repr, arguments))})", kind)
         return [self.emit(f"extractvalue {found}, {place}", result) for place, result in enumerate(results)]
 
-    def mapped(self, name: str, operands: Sequence[Value], write: Callable[..., Value]) -> Value:
+    def vectorizable_call(self, name: str, operands: Sequence[Value], write: Callable[..., Value]) -> Value:
         """A function of numbers of a type that gives another one, called here.
 
         LLVM calls it with vectors where it makes them of a loop, which may have branches inside so.

@@ -1,4 +1,4 @@
-"""Functions of floats that have short code for nearly all numbers, and long code for the others.
+"""Functions of floats with a fast path of short code for nearly all numbers, and a slow path for the others.
 
 A vector has the short code whole, and a branch that is taken if a lane needs more. What an element becomes depends on
 itself alone: lanes that the short code suits keep what it made. The long code is a function, which the text has once.
@@ -14,7 +14,9 @@ from hloforge.pipelines.codegen.lang.values import I8, Value, element_of, lanes_
 Make = Callable[..., Sequence[Value]]
 
 
-def remade(name: str, is_usual: Value, values: Sequence[Value], operands: Sequence[Value], make: Make) -> list[Value]:
+def with_slow_path(
+    name: str, is_usual: Value, values: Sequence[Value], operands: Sequence[Value], make: Make
+) -> list[Value]:
     """Values, those of lanes that are not usual made again of their operands.
 
     Args:
@@ -32,18 +34,18 @@ def remade(name: str, is_usual: Value, values: Sequence[Value], operands: Sequen
     return function.branch(function.likely(is_usual.all()), lambda: values, others)
 
 
-def remade_each(
+def with_slow_path_by_lane(
     name: str, is_usual: Value, values: Sequence[Value], operands: Sequence[Value], make: Make
 ) -> list[Value]:
     """The same where ``make`` takes numbers: of one lane after the other."""
     if not lanes_of(is_usual.kind):
-        return remade(name, is_usual, values, operands, make)
+        return with_slow_path(name, is_usual, values, operands, make)
     given = [is_usual.as_(I8, signed=False), *values, *operands]
 
     def each(*vectors: Value) -> list[Value]:
         return _each(vectors[0].function, vectors, len(values), make)
 
-    return remade(name, is_usual, values, given, each)
+    return with_slow_path(name, is_usual, values, given, each)
 
 
 def _each(function: Function, vectors: Sequence[Value], count: int, make: Make) -> list[Value]:
