@@ -2,15 +2,15 @@
 
 Before::
 
-    %d = stablehlo.dot_general %x, %y : tensor<16x16xf32>
-    %v = stablehlo.dot_general %y, %x : tensor<16x16xf32>
-    %r = stablehlo.if %p { ... %v ... } : tensor<16x16xf32>
-    %z = stablehlo.concatenate %r, %d, dim = 0 : tensor<32x16xf32>
+    %d = stablehlo.sine %x : tensor<4xf32>
+    %v = stablehlo.cosine %x : tensor<4xf32>
+    %r = stablehlo.if %p { ... %v ... } : tensor<4xf32>
+    %z = stablehlo.concatenate %r, %d, dim = 0 : tensor<8xf32>
 
 After::
 
-    %b = stablehlo.optimization_barrier %d : tensor<16x16xf32>
-    %z = stablehlo.concatenate %r, %b, dim = 0 : tensor<32x16xf32>
+    %b = stablehlo.optimization_barrier %d : tensor<4xf32>
+    %z = stablehlo.concatenate %r, %b, dim = 0 : tensor<8xf32>
 
 IREE 3.13 lets a dispatch write its result where it belongs in a concatenation, a padded array or what a slice updates.
 It first moves before the dispatch what makes the rest of that array (``tryMoveProducerBefore``, of
