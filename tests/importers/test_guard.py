@@ -149,6 +149,7 @@ def damaged(data: bytes, generator: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("form", ["hlo", "proto", "mlir", "bytecode", "artifact"])
 def test_damaged_programs_give_one_located_line(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hloforge.importers.guard.TIME_LIMIT", 10.0)

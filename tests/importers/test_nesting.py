@@ -90,6 +90,7 @@ def test_brackets_in_strings_and_arrows_do_not_nest() -> None:
     assert hloforge.read(IDENTITY.replace("return", unbalanced + "return").replace("LOC", "")).signature
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("program", [branches, loops, calls, calls_in_branches, tuples, hlo_loops])
 def test_what_nests_as_deep_as_the_limit_is_lowered(program: object) -> None:
     lower(hloforge.read(program(LIMIT)).module)  # type: ignore[operator]

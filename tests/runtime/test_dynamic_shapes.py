@@ -147,7 +147,7 @@ def program_of(operation: str) -> str:
     return f"func.func @main({inputs}) -> ({outputs}) {{\n{''.join(bodies)}\n  return {results} : {outputs}\n}}"
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_element_type_at_three_sizes(operation: str) -> None:
     executable = compiled(program_of(operation), "keep")
@@ -228,6 +228,7 @@ def mixed(x: Array, k: Array, u: Array) -> list[Array]:
     return [near, np.cumsum(x, axis=1), changed, conv, turned, 4 * x]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dynamic_shapes", ["keep", "specialize"])
 def test_windows_convolutions_and_loops(dynamic_shapes: str) -> None:
     executable = compiled(MIXED, dynamic_shapes)

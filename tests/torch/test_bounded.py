@@ -245,6 +245,7 @@ def test_detection() -> None:
     _agrees(_detector, samples)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     "function", [_shapes, _reductions, _indices, _updates, _equal, _loops], ids=lambda each: each.__name__
 )

@@ -232,6 +232,7 @@ BOTH = {"x": {0: Dim("rows", min=1, max=ROWS + 1), 1: Dim("length", min=4, max=L
 SIZES = [(1, 4), (1, 9), (2, 5), (3, 8), (4, 9), (4, 6)]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_sees_no_padding(name: str) -> None:
     torch.manual_seed(len(name))

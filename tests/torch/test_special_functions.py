@@ -59,6 +59,7 @@ _BESSEL = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", sorted(_BESSEL))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
 def test_bessel_functions(name: str, dtype: torch.dtype) -> None:

@@ -18,6 +18,7 @@ _LONGEST_TEXT = 400_000
 _MOST_ELEMENTS = 3e7
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_kind_gives_programs(name: str, seed: int) -> None:

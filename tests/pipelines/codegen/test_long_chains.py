@@ -9,6 +9,7 @@ from hloforge.pipelines.codegen.chains import LONGEST, Terms, cut, length
 from tests.prove.long_sums import KINDS, judge
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 100_000))

@@ -163,6 +163,7 @@ def calls(made: Computation) -> Counter[str]:
     return found
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", KINDS)
 def test_calls_grow_with_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # In short programs the manager skips passes.

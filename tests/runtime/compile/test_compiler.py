@@ -288,6 +288,7 @@ def start(output: Path, compiler: Path | None = None) -> Any:
     return child
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.3, 0.5])
 @pytest.mark.usefixtures("either_codegen")
 def test_kill_during_compile_leaves_no_file(tmp_path: Path, delay: float) -> None:
