@@ -59,7 +59,7 @@ def as_product(op: ir.Operation) -> Replacement:
     if (
         not is_static(op)
         or multiplies_nothing(op)
-        or _number(op, "feature_group_count") * _number(op, "batch_group_count") > 1
+        or number_of(op, "feature_group_count") * number_of(op, "batch_group_count") > 1
     ):
         return NoMatch("of unknown or no size, or of groups")
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
@@ -135,5 +135,6 @@ def dimensions(op: Any, numbers: Any) -> list[Dimension]:
     ]
 
 
-def _number(op: Any, name: str) -> int:
+def number_of(op: Any, name: str) -> int:
+    """A count that an operation may leave out, then 1."""
     return int(ir.IntegerAttr(op.attributes[name]).value) if name in op.attributes else 1

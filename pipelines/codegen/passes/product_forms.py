@@ -35,6 +35,7 @@ from hloforge.pipelines.codegen.contractions import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
 from hloforge.pipelines.codegen.passes.unread_positions import without_unread_positions
+from hloforge.pipelines.codegen.passes.weight_gradients import features_last
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -221,6 +222,7 @@ class LegalizeProductForms(PatternPass):
         *as_zeros,
         *without_unread_positions,
         *as_product,
+        *features_last,
         *by_parts,
         *of_booleans,
         *of_few_terms,
