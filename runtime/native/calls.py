@@ -19,6 +19,7 @@ import numpy as np
 from hloforge.runtime.data.integrity import DAMAGE
 from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
+from hloforge.runtime.native.result_memory import maker
 from hloforge.runtime.native.schedule_file import NAME, Schedule, read
 from hloforge.runtime.session.arrays import Codec
 
@@ -89,7 +90,7 @@ class NativeCalls:
         self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
-        self._made = list(enumerate(self._forms[self._count :]))
+        self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))
         self._inside = dict(program.schedule.aliases)
         # Frames that no call uses; a call has one of its own.
         self._free: list[Any] = []
@@ -118,7 +119,7 @@ class NativeCalls:
         if self._inside and len(arguments) != self._count:
             return None
         inside = self._inside
-        results = [arguments[inside[n]] if n in inside else np.empty(*form) for n, form in self._made]
+        results = [arguments[inside[n]] if n in inside else make() for n, make in self._made]
         return results if self.write(arguments, results) else None
 
     def write(self, arguments: Sequence[Any], results: Sequence[np.ndarray[Any, Any]]) -> bool:

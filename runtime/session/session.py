@@ -627,6 +627,34 @@ class Session(Background):
             push(view)
         return self._invoke(inputs)
 
+    @property
+    def writes(self) -> bool:
+        """Whether ``write`` may run the program: its kernels need no IREE, and none overwrites an argument."""
+        native = self._native
+        return native is not None and not native.inside
+
+    def write(self, arguments: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> bool:
+        """Run the program on arrays where they lie, and write the results into others.
+
+        Returns:
+            False if nothing ran, because an array has not the element type or the shape of the program's, or is not
+            contiguous.
+
+        Raises:
+            ExecutionError: as a call.
+            Exception: what a function of the host raised.
+        """
+        native = self._native
+        if native is None or native.inside:
+            return False
+        try:
+            is_done = native.write(arguments, results)
+        except MemoryError as error:
+            raise ExecutionError(f"the program {self.manifest.name} failed: {error}") from None
+        if self._host is not None:
+            check_raised()
+        return is_done
+
     def call_views_timed(self, views: Sequence[Any]) -> TimedCall:
         """As ``call_views``, for a profiler."""
         native = self._native

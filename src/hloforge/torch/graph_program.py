@@ -205,21 +205,39 @@ class GraphProgram:
             given = list(arguments)
             for n, _ in loaded.arguments:
                 given[n] = padded(given[n], self._inputs[n])
-        views = [argument.view(given[n], borrowed) for n, argument in loaded.arguments]
-        seed = (
-            [session.put(np.array(draw_seed(), np.int64), len(loaded.constants) + len(views)).buffer_view]
-            if self._draws
-            else []
-        )
-        found = session.call_views([*loaded.constants, *views, *seed, *(() if cuts is None else cuts.reals)])
-        tensors = [result.tensor(view) for result, view in zip(loaded.results, found, strict=True)]
-        detach(tensors, loaded.results, borrowed)
+        seed = np.array(draw_seed(), np.int64) if self._draws else None
+        tensors = self._written(loaded, given, seed, cuts) if session.writes else None
+        if tensors is None:
+            views = [argument.view(given[n], borrowed) for n, argument in loaded.arguments]
+            if seed is not None:
+                views.append(session.put(seed, len(loaded.constants) + len(views)).buffer_view)
+            found = session.call_views([*loaded.constants, *views, *(() if cuts is None else cuts.reals)])
+            tensors = [result.tensor(view) for result, view in zip(loaded.results, found, strict=True)]
+            detach(tensors, loaded.results, borrowed)
         if (turns := max((int(tensors[n]) for n in self._traced.turns), default=0)) > self._room:
             raise RoomError(turns)
         results = [_taken(output, arguments, tensors) for output in self._outputs]
         for n, how in () if cuts is None else cuts.outputs.items():
             results[n] = cut(results[n], *how) if isinstance(how, tuple) else how
         return results
+
+    def _written(
+        self, loaded: _Loaded, tensors: Sequence[Any], seed: np.ndarray[Any, Any] | None, cuts: _Cuts | None
+    ) -> list[torch.Tensor] | None:
+        """The results of a call without IREE's runtime; None if the tensors are not what the program takes."""
+        found = [argument.array(tensors[n]) for n, argument in loaded.arguments]
+        given = [array for array in found if array is not None]
+        if len(given) < len(found):
+            return None
+        arrays = [*self._constants, *given]
+        if seed is not None:
+            arrays.append(seed)
+        if cuts is not None:
+            arrays += [np.array(number, np.int64) for number in cuts.numbers]
+        made = [result.empty() for result in loaded.results]
+        if not loaded.session.write(arrays, made):
+            return None
+        return [result.of(array) for result, array in zip(loaded.results, made, strict=True)]
 
     def _cuts_of(self, session: Session, loaded: _Loaded, arguments: Sequence[Any]) -> _Cuts:
         """How calls of these sizes go."""

@@ -1,4 +1,4 @@
-"""Tensors at the border to IREE: arguments where they lie in memory, results that keep IREE's.
+"""Tensors at the border to programs: arguments where they lie in memory, results in memory of PyTorch's or of IREE's.
 
 A tensor crosses in the order in which its dimensions lie: one that is channels-last, or transposed, is passed as the
 dense array that it is in memory, and the program is told so (``dense_order``).
@@ -16,6 +16,7 @@ import torch
 from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.errors import ArgumentError
 from hloforge.runtime.devices.devices import rt
+from hloforge.runtime.native.result_memory import maker
 from hloforge.runtime.session.arrays import ALIGNMENT, Codec, hal_type
 from hloforge.torch.types import to_numpy, to_torch
 
@@ -88,6 +89,13 @@ class Argument:
         self._hal_type = hal_type(physical.element)
         self._dimensions = list(physical.dimensions)
         self._last: tuple[int, Any] = (0, None)
+
+    def array(self, tensor: torch.Tensor) -> np.ndarray[Any, Any] | None:
+        """The elements in the order in which the program takes them, not copied if they lie so; None off the CPU."""
+        if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+            return None
+        array = to_numpy(tensor if self._is_plain else tensor.permute(self._order))
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
     def view(self, tensor: torch.Tensor, borrowed: list[Range]) -> Any:
         """IREE's buffer view of a tensor.
@@ -164,14 +172,27 @@ class Result:
         is_copied: whether it never lies in IREE's memory.
     """
 
-    __slots__ = ("_codec", "_device", "_dtype", "_inverse", "_is_plain", "byte_count", "is_copied")
+    __slots__ = ("_codec", "_device", "_dtype", "_inverse", "_is_plain", "_make", "byte_count", "is_copied")
 
     def __init__(self, codec: Codec, order: Order, dtype: torch.dtype, device: Any, *, is_fixed: bool = False) -> None:
         self._codec, self._device, self._dtype = codec, device, dtype
         self._inverse = inverse(order)
         self._is_plain = order == tuple(range(len(order)))
+        self._make = maker(codec.dimensions, codec.dtype)
         self.byte_count = codec.byte_count
         self.is_copied = is_fixed or self.byte_count < _LARGE
+
+    def empty(self) -> np.ndarray[Any, Any]:
+        """An array for the elements in the order of memory, not written yet."""
+        return self._make()
+
+    def of(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
+        """The tensor that shows an array which ``empty`` made."""
+        return self.ordered(to_torch(array))
+
+    def ordered(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The result, of a tensor in the order of memory."""
+        return tensor if self._is_plain else tensor.permute(self._inverse)
 
     def tensor(self, view: Any) -> torch.Tensor:
         """The tensor of a buffer view."""
@@ -180,7 +201,7 @@ class Result:
         else:
             tensor = torch.from_dlpack(self._device.create_dlpack_capsule(view, _DLPACK_CPU, 0))
             tensor = tensor if tensor.dtype is self._dtype else tensor.view(self._dtype)
-        return tensor if self._is_plain else tensor.permute(self._inverse)
+        return self.ordered(tensor)
 
 
 def detach(tensors: list[torch.Tensor], results: Sequence[Result], borrowed: list[Range]) -> None:

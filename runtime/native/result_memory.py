@@ -1,0 +1,99 @@
+"""Memory of results that is used again once nobody refers to them.
+
+The system hands memory out page by page, when each is first written: up to 0.3 ms a megabyte, longer than many kernels
+take to write it. The C library keeps small blocks, and gives large ones back as soon as they are free. So large results
+lie in blocks that come back here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+# Bytes of a result from which on the C library asks the system, and of all blocks that wait for another result.
+LEAST, MOST = 1 << 17, 1 << 28
+_ALIGNMENT, _SIZES = 64, 4096
+
+
+class ResultMemory:
+    """Blocks of memory by their sizes, for any number of threads.
+
+    Args:
+        most: bytes of the blocks that wait; the sizes that were not asked for longest go first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._waiting = most, 0
+        self._free: OrderedDict[int, list[np.ndarray[Any, Any]]] = OrderedDict()
+        # The same thread may come back in: freeing a block can free an array.
+        self._lock = threading.RLock()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of the blocks that wait."""
+        return self._waiting
+
+    def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """An array whose elements are whatever was in memory, writable and contiguous; its address is a multiple of 64.
+
+        Raises:
+            MemoryError: the system has no more.
+        """
+        size = math.prod(shape) * dtype.itemsize
+        with self._lock:
+            blocks = self._free.get(size)
+            block = blocks.pop() if blocks else None
+            if block is not None:
+                self._waiting -= size
+                self._free.move_to_end(size)
+        if block is None:
+            block = _aligned(size)
+        shown = _shown(size).from_buffer(block)
+        shown.pool, shown.block = self, block
+        return np.ndarray(shape, dtype, shown)
+
+    def take_back(self, block: np.ndarray[Any, Any]) -> None:
+        """Let a block that no array shows any more wait for another result."""
+        dropped = []
+        with self._lock:
+            self._free.setdefault(block.nbytes, []).append(block)
+            self._waiting += block.nbytes
+            while self._waiting > self._most:
+                size, blocks = next(iter(self._free.items()))
+                if blocks:
+                    dropped.append(blocks.pop())
+                    self._waiting -= size
+                if not blocks:
+                    del self._free[size]
+
+
+def maker(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], np.ndarray[Any, Any]]:
+    """What makes an array for a result, not written yet, of memory that suits its size."""
+    is_large = math.prod(shape) * dtype.itemsize >= LEAST
+    return partial(RESULTS.empty if is_large else np.empty, shape, dtype)
+
+
+@lru_cache(_SIZES)
+def _shown(size: int) -> Any:
+    """A type of so many bytes, whose objects give their block back when nobody refers to them."""
+    return type("Shown", (ctypes.c_char * size,), {"__del__": _give_back})
+
+
+def _give_back(shown: Any) -> None:
+    shown.pool.take_back(shown.block)
+
+
+def _aligned(size: int) -> np.ndarray[Any, Any]:
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
+    return memory[start : start + size]
+
+
+RESULTS = ResultMemory(MOST)
