@@ -1,8 +1,7 @@
 """``python -m benchmarks.families [NAME...]``: models as libraries ship them, by family, into docs/models.md.
 
 Weights are random and sizes small: what is asked is whether a family comes in, whether it is right, and how a call
-compares with the framework's own engines. Calls of all alternate, and the ratio is that of the best ones. With names,
-only these are measured, and only their rows are replaced.
+compares with the framework's own engines. With names, only these are measured, and only their rows are replaced.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,49 +20,33 @@ import numpy as np
 
 import hloforge
 from benchmarks.library_models import LIBRARY_MODELS
+from benchmarks.onnx_models import ONNX, exported
+from benchmarks.pairs import Family, Pair
+from benchmarks.tensorflow_models import APPLICATIONS, QUANTIZED, application, quantized
+from benchmarks.training_models import TRAINING, training
 from hloforge.dialect.errors import Error
+from hloforge.runtime.tuning.timing import interleaved
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "models.md"
-_TURNS, _SECONDS = 100, 2.0
+_SECONDS = 5.0
 _HEAD = """\
 # Families of models
 
-`python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx` and `ml`, onnxruntime,
-transformers and the libraries that are named in brackets. Weights are random and sizes small (hidden sizes of 64, two
-layers; 100 trees and 1,000 rows), but timm's models have their own, and one image of their own; those of the other
-libraries are in `benchmarks/library_models.py`. These rows, the CNN's and the LSTM's were measured while other work
-ran on the two cores; the LSTM's was 1.11 in another run. *Error* is the largest difference from the engine's result,
-relative to its largest number. *Compile* includes the export. Engines are onnxruntime for ONNX, and eager PyTorch and
-`torch.compile` (Inductor) for PyTorch, both with one thread and with one a processor. *Ratio* is hloforge's best time
-of a call by that of the fastest engine, which is named; calls of all alternate. Below 1, hloforge is faster. Rows of
-"PyTorch eager, 1 thread" were measured beside that engine alone.
+`python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx`, `tensorflow` and `ml`,
+onnxruntime, onnxscript, transformers and the libraries that are named in brackets. Weights are random and sizes small
+(hidden sizes of 64, two layers; 100 trees and 1,000 rows), but timm's and Keras's models have their own, and one image
+of their own; those of the other libraries are in `benchmarks/library_models.py`. *Error* is the largest difference from
+the engine's result, relative to its largest number; of a step of training, that of its loss or its gradients. *Compile*
+includes the export. Engines have one thread, and one a processor: onnxruntime for ONNX, eager PyTorch and
+`torch.compile` (Inductor) for PyTorch, `tf.function` without and with XLA for Keras, TFLite's interpreter (XNNPACK) for
+bytes. *Ratio* is hloforge's time of a call by that of the fastest engine, which is named: medians of calls in
+alternation, each once the threads of the others sleep. Below 1, hloforge is faster. Most rows from MLP to GAT are
+older: quotients of the best calls, some beside other work; rows of "PyTorch eager, 1 thread" were measured beside that
+engine alone.
 
 | family | way in | fastest engine | error | compile, s | ratio |
 |---|---|---|---|---|---|
 """
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One model, in the framework's engines and compiled.
-
-    Attributes:
-        theirs: calls by the names of engines, with equal arguments; they return arrays. The first one is what the
-            results are compared with.
-        ours: a call of what hloforge made.
-        seconds: that hloforge took to make a program of the model.
-    """
-
-    theirs: dict[str, Callable[[], list[Any]]]
-    ours: Callable[[], list[Any]]
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Family:
-    name: str
-    way: str
-    pair: Callable[[], Pair]
 
 
 def main(names: list[str]) -> None:
@@ -115,23 +97,11 @@ def _error(found: Any, wanted: Any) -> float:
 
 
 def _ratio(pair: Pair) -> tuple[str, float]:
-    """The fastest engine, and our time by its."""
-    calls = {"": pair.ours, **pair.theirs}
-    best = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + _SECONDS * len(calls) / 2
-    turns = 0
-    while turns < _TURNS and (time.perf_counter() < end or turns < 5):
-        for name, call in calls.items():
-            # The first one finds caches and threads as the engine before left them.
-            call()
-            for _ in range(3):
-                begin = time.perf_counter()
-                call()
-                best[name] = min(best[name], time.perf_counter() - begin)
-        turns += 1
-    own = best.pop("")
-    fastest = min(best, key=lambda name: best[name])
-    return fastest, own / best[fastest]
+    """The fastest engine, and our time by its: medians of calls in alternation, each once the others' threads sleep."""
+    found = {name: latency.median for name, latency in interleaved({"": pair.ours, **pair.theirs}, _SECONDS).items()}
+    own = found.pop("")
+    fastest = min(found, key=lambda name: found[name])
+    return fastest, own / found[fastest]
 
 
 def families() -> Iterator[Family]:
@@ -152,6 +122,14 @@ def families() -> Iterator[Family]:
             )
     for name, (library, make) in LIBRARY_MODELS.items():
         yield Family(f"{name} ({library})", "torch.export", lambda make=make: _of_module(make))
+    for name, make in TRAINING.items():
+        yield Family(f"{name}, training", "torch.compile", lambda make=make: training(make))
+    for name, (model, quantize) in ONNX.items():
+        yield Family(f"{name} (timm)", "ONNX", lambda model=model, quantize=quantize: exported(model, quantize))
+    for name in APPLICATIONS:
+        yield Family(f"{name} (Keras)", "TensorFlow", lambda name=name: application(name))
+    for name in QUANTIZED:
+        yield Family(f"{name}, int8", "TFLite", lambda name=name: quantized(name))
 
 
 # Classic machine learning -------------------------------------------------------------------------------------------
@@ -395,6 +373,34 @@ _TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {**_PICTURES, "image_size": 64, "patch_size": 8, "output_channels": 32, "window_size": 4, "mlp_dim": 128}
         | {"global_attn_indexes": [1]},
     ),
+    "Gemma 3": ("Gemma3ForCausalLM", "Gemma3TextConfig", {**_GROUPED, "head_dim": 16, "sliding_window": 16}),
+    "OLMo 2": ("Olmo2ForCausalLM", "Olmo2Config", _GROUPED),
+    "GLM-4": ("Glm4ForCausalLM", "Glm4Config", {**_GROUPED, "head_dim": 16, "pad_token_id": 0}),
+    "gpt-oss": (
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**_GROUPED, "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 16},
+    ),
+    "Qwen3-Next": (
+        "Qwen3NextForCausalLM",
+        "Qwen3NextConfig",
+        {**_GROUPED, "head_dim": 16, **_EXPERTS, "shared_expert_intermediate_size": 64, "linear_num_key_heads": 2}
+        | {"linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16}
+        | {"layer_types": ["linear_attention", "full_attention"]},
+    ),
+    "HuBERT": (
+        "HubertModel",
+        "HubertConfig",
+        {**_TEXT, **_HEADS, "conv_dim": (32, 32, 32), "conv_stride": (5, 2, 2), "conv_kernel": (10, 3, 3)}
+        | {"num_feat_extract_layers": 3, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4},
+    ),
+    "DINOv3": ("DINOv3ViTModel", "DINOv3ViTConfig", {**_PICTURES, "patch_size": 8}),
+    "SigLIP, vision": ("SiglipVisionModel", "SiglipVisionConfig", {**_PICTURES, "patch_size": 8}),
+    "Swin": (
+        "SwinModel",
+        "SwinConfig",
+        {"image_size": 64, "patch_size": 4, "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
+    ),
 }
 
 
@@ -423,7 +429,7 @@ def _arguments(kind: str, options: dict[str, Any], dtype: Any) -> dict[str, Any]
             "decoder_input_ids": tokens[:, :8],
             "use_cache": False,
         }
-    if "Wav2Vec2" in kind:
+    if "Wav2Vec2" in kind or "Hubert" in kind:
         return {"input_values": torch.randn(2, 4000).to(dtype)}
     if "image_size" in options or kind in ("SegformerModel", "DetrForObjectDetection"):
         size = options.get("image_size", 64)

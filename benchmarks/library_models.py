@@ -32,6 +32,14 @@ def _torchvision(name: str, shape: tuple[int, ...], **options: Any) -> Callable[
     return make
 
 
+def _flow() -> Model:
+    import torch
+    import torchvision
+
+    model = torchvision.models.get_model("raft_small", weights=None)
+    return model, {"image1": torch.randn(1, 3, 128, 128), "image2": torch.randn(1, 3, 128, 128), "num_flow_updates": 2}
+
+
 def _diffusers(kind: str, given: Callable[[], dict[str, Any]], **options: Any) -> Callable[[], Model]:
     def make() -> Model:
         import diffusers
@@ -100,6 +108,8 @@ LIBRARY_MODELS: dict[str, tuple[str, Callable[[], Model]]] = {
         _torchvision("deeplabv3_mobilenet_v3_large", (1, 3, 128, 128), weights_backbone=None),
     ),
     "R3D-18, video": ("torchvision", _torchvision("r3d_18", (1, 3, 8, 64, 64))),
+    "Swin-T": ("torchvision", _torchvision("swin_t", (1, 3, 224, 224))),
+    "RAFT, optical flow": ("torchvision", _flow),
     "U-Net, diffusion": (
         "diffusers",
         _diffusers(
@@ -143,4 +153,7 @@ LIBRARY_MODELS: dict[str, tuple[str, Callable[[], Model]]] = {
         ),
     ),
     "GAT": ("torch_geometric", _geometric("GAT")),
+    "GCN": ("torch_geometric", _geometric("GCN")),
+    "GraphSAGE": ("torch_geometric", _geometric("GraphSAGE")),
+    "GIN": ("torch_geometric", _geometric("GIN")),
 }
