@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ class ResultMemory:
     """Blocks of memory by their sizes, for any number of threads.
 
     Args:
-        most: bytes of the blocks that wait; the sizes that were not asked for longest go first.
+        most: bytes of the blocks that wait; sizes that have waited longest go first.
     """
 
     def __init__(self, most: int) -> None:
@@ -48,11 +49,7 @@ class ResultMemory:
         """
         size = math.prod(shape) * dtype.itemsize
         with self._lock:
-            blocks = self._free.get(size)
-            block = blocks.pop() if blocks else None
-            if block is not None:
-                self._waiting -= size
-                self._free.move_to_end(size)
+            block = self._taken(size)
         if block is None:
             block = _aligned(size)
         shown = _shown(size).from_buffer(block)
@@ -61,17 +58,27 @@ class ResultMemory:
 
     def take_back(self, block: np.ndarray[Any, Any]) -> None:
         """Let a block that no array shows any more wait for another result."""
-        dropped = []
+        dropped = []  # freed after the lock
         with self._lock:
             self._free.setdefault(block.nbytes, []).append(block)
             self._waiting += block.nbytes
-            while self._waiting > self._most:
-                size, blocks = next(iter(self._free.items()))
-                if blocks:
-                    dropped.append(blocks.pop())
-                    self._waiting -= size
-                if not blocks:
-                    del self._free[size]
+            while self._waiting > self._most and self._free:
+                dropped.append(self._taken(next(iter(self._free))))
+
+    def forked(self) -> None:
+        """Go on in a child process: a thread that does not exist there may have held the lock."""
+        self._lock = threading.RLock()
+
+    def _taken(self, size: int) -> np.ndarray[Any, Any] | None:
+        """A block that waited; None if there is none of this size."""
+        blocks = self._free.get(size)
+        if not blocks:
+            return None
+        block = blocks.pop()
+        self._waiting -= size
+        if not blocks:
+            self._free.pop(size, None)
+        return block
 
 
 def maker(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], np.ndarray[Any, Any]]:
@@ -97,3 +104,5 @@ def _aligned(size: int) -> np.ndarray[Any, Any]:
 
 
 RESULTS = ResultMemory(MOST)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RESULTS.forked)
