@@ -21,7 +21,7 @@ import numpy as np
 import hloforge
 from benchmarks.library_models import LIBRARY_MODELS
 from benchmarks.onnx_models import ONNX, exported
-from benchmarks.pairs import Family, Pair
+from benchmarks.pairs import Family, Pair, pytorch_engines
 from benchmarks.tensorflow_models import APPLICATIONS, QUANTIZED, application, quantized
 from benchmarks.training_models import TRAINING, training
 from hloforge.dialect.errors import Error
@@ -214,14 +214,7 @@ def _by_pytorch(model: Any, given: dict[str, Any]) -> Pair:
         with torch.no_grad():
             return [_first(call(**given)).float().numpy()]
 
-    torch._dynamo.reset()
-    engines = {"eager": model, "Inductor": torch.compile(model)}
-    theirs = {
-        f"{name}, {threads} thread{'s' * (threads > 1)}": lambda call=call, threads=threads: run(call, threads)
-        for name, call in engines.items()
-        for threads in sorted({1, os.cpu_count() or 1})
-    }
-    return Pair(theirs, lambda: run(program, 1), seconds)
+    return Pair(pytorch_engines(model, run), lambda: run(program, 1), seconds)
 
 
 def _first(results: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,3 +29,19 @@ class Family:
     name: str
     way: str
     pair: Callable[[], Pair]
+
+
+def pytorch_engines(model: Any, run: Callable[[Any, int], list[Any]]) -> dict[str, Callable[[], list[Any]]]:
+    """Eager PyTorch and Inductor, each with one thread and with one a processor.
+
+    Args:
+        run: calls a model with a number of threads.
+    """
+    import torch
+
+    torch._dynamo.reset()
+    return {
+        f"{name}, {threads} thread{'s' * (threads > 1)}": lambda call=call, threads=threads: run(call, threads)
+        for name, call in {"eager": model, "Inductor": torch.compile(model)}.items()
+        for threads in sorted({1, os.cpu_count() or 1})
+    }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.pairs import Pair
+from benchmarks.pairs import Pair, pytorch_engines
 
 
 def _classifier(features: int, shape: tuple[int, ...]) -> Callable[[], tuple[Any, Any, Any]]:
@@ -97,11 +96,4 @@ def training(make: Callable[[], tuple[Any, Any, Any]]) -> Pair:
     begin = time.perf_counter()
     step(ours, 1)
     seconds = time.perf_counter() - begin
-    torch._dynamo.reset()
-    engines = {"eager": model, "Inductor": torch.compile(model)}
-    theirs = {
-        f"{name}, {threads} thread{'s' * (threads > 1)}": lambda call=call, threads=threads: step(call, threads)
-        for name, call in engines.items()
-        for threads in sorted({1, os.cpu_count() or 1})
-    }
-    return Pair(theirs, lambda: step(ours, 1), seconds)
+    return Pair(pytorch_engines(model, step), lambda: step(ours, 1), seconds)
