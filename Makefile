@@ -29,7 +29,9 @@ $(PLAIN): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
 	touch $@
 
+# The first import would compile the sources, which the demo's compilation is not about.
 demo: $(PLAIN)
+	$(BIN)/python -m compileall -q src dialect importers pipelines runtime tools
 	$(BIN)/python examples/demo.py
 
 # Vulkan without a GPU, for Debian and Ubuntu. Without it the tests on Vulkan are skipped, and say so.
