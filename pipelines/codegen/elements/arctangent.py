@@ -1,7 +1,7 @@
 """atan2 of f32, in f64, where quotients of f32 neither over- nor underflow.
 
-The angle of the smaller to the larger side, then its octant and quadrant. Special values: IEEE
-754-2019, 9.2.1.
+The angle of the smaller to the larger side, then its octant and quadrant. Special values:
+IEEE 754-2019, 9.2.1.
 
 Sides of f64 that are not far from over- and underflow are scaled first. Its series: FreeBSD msun s_atan.c (Sun
 Microsystems, 1993).
