@@ -26,7 +26,8 @@ from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_or
 from hloforge.pipelines.codegen.segments import Segment
 from hloforge.pipelines.codegen.selected_rows import SelectedRows, selected_rows
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
-from hloforge.pipelines.codegen.sums import DEAR, SumLoops
+from hloforge.pipelines.codegen.sums import DEAR
+from hloforge.pipelines.codegen.sums_apart import ApartLoops
 
 # The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
 _LEAST_ALONG, _LEAST_ACROSS = 8, 8
@@ -49,7 +50,7 @@ class _Crossing:
     lanes: list[int]
 
 
-class NestWriter(SumLoops):
+class NestWriter(ApartLoops):
     """Writes a nest."""
 
     def write(self) -> None:
@@ -73,7 +74,7 @@ class NestWriter(SumLoops):
             return
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]
         reduced = [group for group in self._groups if group.dims[0] in nest.dims]
-        if kept and self._groups[-1] is kept[-1] and not (len(reduced) == 1 and self._is_short(reduced[0].size)):
+        if kept and self._groups[-1] is kept[-1] and not self._is_short(math.prod(group.size for group in reduced)):
             blocks = self._row_blocks() if len(reduced) == 1 else None
             if blocks is not None:
                 self._over(kept[:-1], partial(self._sums_by_row_blocks, blocks))
@@ -85,6 +86,8 @@ class NestWriter(SumLoops):
             self._over(kept, lambda: self._by_vectors(reduced))
         elif kept and self._are_lines(kept[-1], reduced):
             self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+        elif self._are_apart(reduced):
+            self._over(kept, lambda: self._by_sums_apart(reduced))
         else:
             # Rows of a short sum that are added up are no rows whose elements are.
             is_of_rows = len(reduced) == 1 and self._groups[-1] is reduced[0]

@@ -139,7 +139,8 @@ class SumLoops(ExtremeLoops):
                 with self._emitter.scope():
                     self._enter(group, places.constant(segment.start))
                     return loops(rest, limits, carried)
-            is_written = not rest and self._is_short(segment.size) and not self._is_plain(group)
+            is_written = self._is_short(segment.size * math.prod(one.group.size for one in rest if one.group))
+            is_written = is_written and (bool(rest) or not self._is_plain(group))
             hints = UNROLLED if is_written else ""
             loop = function.loop(*ends, piece.step, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():
