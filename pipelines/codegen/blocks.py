@@ -51,6 +51,7 @@ class Generator:
         writer: the kernel that is being written.
         host_calls: the records of functions of the host that it calls, with their numbers.
         packed: the strips of products in loops (``Op.packed``).
+        strips: those of products with constants (``Op.strips``).
         repeated: the ``likeness`` of operations in loops and branches that are functions.
         turning: slots of carries that change places in the code that is being written (``turns.py``).
     """
@@ -67,6 +68,7 @@ class Generator:
         self._host_numbers: list[Slot] = []
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
         self.packed: dict[Op, Slot] = {}
+        self.strips: dict[Op, Slot] = {}
         self.repeated: frozenset[str] = frozenset()
         self.turning: frozenset[Slot] = frozenset()
         self._dead: list[Slot] = []

@@ -63,8 +63,10 @@ def emit(
 
     Args:
         after: writes what is stored instead of its sums.
-        factors: where they are; None for the operands themselves.
+        factors: where they are; None for the operands themselves, or the right one's strips if it has some.
     """
+    if factors is None and op in generator.strips:
+        factors = generator.pointer(op.operands[0]), generator.writer.memory(generator.strips[op]).pointer
     lhs, rhs = factors or tuple(map(generator.pointer, op.operands))
     # Nobody stores where sums would be.
     out = lhs if after else generator.pointer(op.result)
@@ -104,7 +106,7 @@ def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogu
 def pack_before(generator: Generator, loop: Op) -> None:
     """Pack factors of products in a loop that are in memory before it, where that pays."""
     for op in _products_in(loop):
-        if op.packed is not None or op.panel is not None:
+        if op.packed is not None or op.panel is not None or op.strips is not None:
             continue
         side = _packed_side(op, loop, generator)
         if side is None:
@@ -170,7 +172,7 @@ def product_of(op: Op, extensions: frozenset[str]) -> Gemm:
     """The product of matrices that a ``dot_general`` is. Raises RefusedError for what ``lowering.py`` rewrites."""
     if is_complex_product(op) or op.result.element == "i1":
         raise RefusedError("a product of complex numbers or booleans")
-    return _product_of(op, extensions)
+    return replace(_product_of(op, extensions), strips=op.strips)
 
 
 def _product_of(op: Op, extensions: frozenset[str]) -> Gemm:

@@ -94,6 +94,7 @@ def convolution_of(op: Op, extensions: frozenset[str]) -> Convolution:
             is_signed(result),
         ),
         extensions,
+        op.strips,
     )
 
 

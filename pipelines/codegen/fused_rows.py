@@ -215,7 +215,13 @@ class _Grown:
 
     def _fits_product(self, step: Single) -> bool:
         op = step.operation
-        if op.name != "dot_general" or op.panel is not None or op.packed is not None or is_complex(op.result.element):
+        if (
+            op.name != "dot_general"
+            or op.panel is not None
+            or op.packed is not None
+            or op.strips is not None
+            or is_complex(op.result.element)
+        ):
             return False
         result = op.result
         first = _row_dims(op)

@@ -19,6 +19,7 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_names import kernel_name
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
+from hloforge.pipelines.codegen.known_factors import pack_constants
 from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.lang.outlining import ends
 from hloforge.pipelines.codegen.nest_loops import Share
@@ -121,6 +122,7 @@ class _Program:
             generator.slots[array] = Slot(Where.PARAMETER, _type(array).size, array.element, number, is_given=is_given)
         for number, array in enumerate(block.weights.values()):
             generator.slots[array] = Slot(Where.WEIGHT, _type(array).size, array.element, number)
+        pack_constants(generator, block)
         self._place_constants(block)
         results = [
             Slot(Where.RESULT, _type(array).size, array.element, number) for number, array in enumerate(block.results)
@@ -170,9 +172,9 @@ class _Program:
         return writer
 
     def _place_constants(self, block: Block) -> None:
-        """Constants that are no repeated number, of inner blocks as well."""
+        """Constants that are no repeated number and not packed yet, of inner blocks as well."""
         for op in block.ops:
-            if op.name == "constant" and not op.is_splat:
+            if op.name == "constant" and not op.is_splat and op.result not in self._generator.slots:
                 data = np.ascontiguousarray(constant_of(op.mlir)).tobytes()
                 expected = _type(op.result).size
                 if len(data) != expected:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.strips import Strips
 
 # Operations that change what lives longer than a call.
 _EFFECTS = frozenset({"util.call"})
@@ -50,6 +53,7 @@ class Op:
         captured: arrays from outside that these read, each once.
         panel: of a product, the number of the factor that it computes as it goes; None where both are in memory.
         packed: of a product, the number of the factor that is packed before the loop that the product stands in.
+        strips: of a product, how its right factor was packed, which is a constant (``known_factors.py``).
     """
 
     name: str
@@ -61,6 +65,7 @@ class Op:
     captured: tuple[Array, ...] = ()
     panel: int | None = None
     packed: int | None = None
+    strips: Strips | None = None
 
     @property
     def result(self) -> Array:

@@ -28,6 +28,7 @@ from hloforge.pipelines.codegen.products.laid_windows import LaidWindows
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
 from hloforge.pipelines.codegen.products.phases import Phase, PhasedProduct, phases_of, without_zeros
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
+from hloforge.pipelines.codegen.products.strips import Strips, read_by, strips_of
 from hloforge.pipelines.codegen.products.windows import Windows, copied_rows
 from hloforge.pipelines.framework.machine import Machine
 
@@ -51,6 +52,7 @@ class Convolution:
         outputs: output features of a group.
         axes: spatial dimensions, at least one, in the order of the result's memory.
         extensions: of the processor that may be used, as for ``Gemm``.
+        strips: how the kernel was packed when the program was compiled, as for ``Gemm``.
     """
 
     batch: int
@@ -62,6 +64,7 @@ class Convolution:
     kernel: Kernel
     out: Image
     extensions: frozenset[str] = frozenset()
+    strips: Strips | None = None
 
     @property
     def sums(self) -> str:
@@ -87,6 +90,15 @@ class Convolution:
         # Vectors of so few features are narrow, or overlap.
         is_thin = self.outputs in THIN and self.groups == 1 and self.axes[-1].out >= _WIDE and not phases_of(self)
         return "planes" if is_thin else "pixels"
+
+    def packed(self, machine: Machine) -> Strips | None:
+        """How a constant kernel is packed when the program is compiled; None where that does not pay."""
+        whole = self._in_planes()
+        if self.form() == "matrix":
+            return whole._matrix.packed(machine)
+        if self.form() != "pixels" or phases_of(self):
+            return None
+        return strips_of(*whole._product(machine), has_blocks=whole._registers(machine) is not None)
 
     @property
     def _is_matrix(self) -> bool:
@@ -171,7 +183,8 @@ class Convolution:
         if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
             first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
         whole = self._in_planes()
-        kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
+        if self.strips is None:
+            kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
         dense, phases = whole._without_zeros()
         counts, rank = tuple(phase.count for phase in phases), len(self.axes)
         gemm = dense._gemm((self.batch, self.groups, *counts))
@@ -247,6 +260,7 @@ class Convolution:
             Matrix(kernel.kind, (0, kernel.group, *(0 for _ in phases)), kernel.input, kernel.output, kernel.signed),
             Matrix(out.kind, (out.batch, out.group, *between), out.spatial[-1], out.feature, out.signed),
             self.extensions,
+            strips=self.strips,
         )
 
     def _product(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan]:
@@ -283,7 +297,7 @@ class Convolution:
             self.axes, windows, self.inputs, self.image, self.kernel, tile, single, chunk, copy if copies else None
         )
         left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk)
-        return gemm, tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk)
+        return gemm, tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
 
     def _pieces_by_registers(self, machine: Machine) -> int:
         lanes = machine.vector_bytes * 8 // bits_of(self.sums)
@@ -311,7 +325,8 @@ class Convolution:
             or (arithmetic.group > 1 and (image.feature != 1 or self.inputs % arithmetic.group != 0))
             or image.kind != arithmetic.element
         )
-        strips, least = gemm.count * -(-gemm.n // tile.columns), max(1, _LEAST_CHUNK_ROWS // tile.rows)
+        least = 1 if self.strips is not None else max(1, _LEAST_CHUNK_ROWS // tile.rows)
+        strips = gemm.count * -(-gemm.n // tile.columns)
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, self.pieces(machine), least)
         while True:
             copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), arithmetic)
@@ -332,7 +347,7 @@ class Convolution:
         )
         packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles)
         depth, outer = tiled.cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
-        return tiled.TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
+        return read_by(tiled.TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk), self.strips)
 
 
 @dataclass(frozen=True)

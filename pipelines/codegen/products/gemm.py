@@ -26,6 +26,7 @@ from hloforge.pipelines.codegen.products import dot_products, row_products, tile
 from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
 from hloforge.pipelines.codegen.products.operands import Matrix, sum_kind
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
+from hloforge.pipelines.codegen.products.strips import Strips, strips_of
 from hloforge.pipelines.framework.machine import Machine
 
 
@@ -45,6 +46,7 @@ class Gemm:
             ``amx-int8``, ``amx-bf16``.
         is_complex: whether terms are complex numbers, whose parts are columns of ``rhs`` and ``out`` and lie next to
             each other in ``lhs`` (``complex_products.py``).
+        strips: how ``rhs``, whose strides are those before, was packed when the program was compiled.
     """
 
     batch: tuple[int, ...]
@@ -56,6 +58,7 @@ class Gemm:
     out: Matrix
     extensions: frozenset[str] = frozenset()
     is_complex: bool = False
+    strips: Strips | None = None
 
     @property
     def sums(self) -> str:
@@ -84,8 +87,17 @@ class Gemm:
             self.extensions,
         )
 
+    def packed(self, machine: Machine) -> Strips | None:
+        """How a constant right factor is packed when the program is compiled; None where that does not pay."""
+        if self.is_complex or self.form(machine) == "transposed":
+            return None
+        vectors = tiled.plan(tile_registers.by_vectors(self), machine)
+        return strips_of(self, vectors, has_blocks=tile_registers.takes(self, machine))
+
     def form(self, machine: Machine) -> str:
         """Which loops are written."""
+        if self.strips is not None:
+            return "registers" if tile_registers.takes(self, machine) else "tiles"
         if dot_products.takes_exchanged(self, machine) or tile_registers.takes_exchanged(self, machine):
             return "transposed"
         if dot_products.takes(self, machine):

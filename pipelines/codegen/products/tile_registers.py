@@ -97,7 +97,7 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     form = "turned" if gemm.lhs.column != 1 else "place" if fills else "widened"
     chunk = chunk_of(gemm, tile, None if form == "place" else _CHUNK_ROWS, gemm.pieces(machine))
     left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, form)
-    return TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk)
+    return TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=gemm.strips)
 
 
 def tile_of(gemm: Gemm) -> Tile:
@@ -152,7 +152,7 @@ class TileRegisterProduct(TiledProduct):
         self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]
     ) -> None:
         function, tile, left = self.function, self.tile, self.plan.left
-        (strip, *_), _, _ = self._right(rhs, columns, left.run, ())
+        strips, _, _ = self._right(rhs, columns, left.run, ())
         matrix, blocks = self.results.matrix, self.plan.steps // _ROWS
         is_stored = self.results.stores_tiles and matrix.kind == self.kind and matrix.column == 1
         is_cut = blocks > limit_of(self.kind)
@@ -161,13 +161,13 @@ class TileRegisterProduct(TiledProduct):
             row = clamped(function, number * tile.rows, self.gemm.m - tile.rows)
             (rows,) = self._rows(lhs, begin, number, row, None)
             if memory is not None:
-                self._sum_into(memory, rows, strip, blocks)
+                self._sum_into(memory, rows, strips, blocks)
                 self._finish(memory, batch, row, columns)
             else:
-                self._sum(rows, strip, blocks)
+                self._sum(rows, strips, blocks)
                 self._keep(lambda first, place: self.results.address_of(batch, row + first, columns[place]), matrix.row)
 
-    def _sum_into(self, memory: Value, rows: Value, strip: Value, blocks: int) -> None:
+    def _sum_into(self, memory: Value, rows: Value, strips: Sequence[Value], blocks: int) -> None:
         """Write the sums of a tile, in chains of limited length: each instruction adds its terms as one number."""
         function, tile, longest = self.function, self.tile, limit_of(self.kind)
         size = tile.rows * tile.columns
@@ -176,15 +176,14 @@ class TileRegisterProduct(TiledProduct):
             return lambda first, place: function.offset(tile_memory, self.kind, first * tile.columns + place * _LANES)
 
         if blocks <= longest:
-            self._sum(rows, strip, blocks)
+            self._sum(rows, strips, blocks)
             self._keep(at(memory), tile.columns)
             return
         part, kind = function.stack(self.kind, size), wide(self.kind, _LANES)
         function.clear(memory, size * bits_of(self.kind) // 8)
-        along = tile.columns * self.arithmetic.unit_bytes
         with each(function, 0, blocks, longest) as first_block:
             left = function.offset(rows, I8, first_block * _BYTES)
-            right = function.offset(strip, I8, first_block * (_ROWS * along))
+            right = [function.offset(strip, I8, first_block * (_ROWS * self._along)) for strip in strips]
             self._sum(left, right, (function.index(blocks) - first_block).minimum(longest))
             self._keep(at(part), tile.columns)
             with each(function, 0, size, _LANES) as number:
@@ -211,17 +210,27 @@ class TileRegisterProduct(TiledProduct):
         rows = self.tile.rows
         return [0] if rows <= _ROWS else [0, rows - _ROWS]
 
-    def _sum(self, rows: Value, strip: Value, blocks: Number) -> None:
-        """The sums of a tile, from the addresses of its first row and of the strip, of so many blocks of units."""
+    @property
+    def _along(self) -> int:
+        """Bytes from one unit of terms to the next in a strip."""
+        columns = self.tile.columns if self.plan.strips is None else _LANES
+        return columns * self.arithmetic.unit_bytes
+
+    def _sum(self, rows: Value, strips: Sequence[Value], blocks: Number) -> None:
+        """The sums of a tile, of so many blocks of units.
+
+        Args:
+            rows: the address of its first row.
+            strips: those of the strip's vectors, or of the first one alone where the others follow it.
+        """
         function, tile, side = self.function, self.tile, self.plan.left.side
         parts, vectors, name = self._parts, tile.vectors, self.arithmetic.instruction
         for number in range(len(parts) * vectors):
             function.do(f"call void @llvm.x86.tilezero(i8 {number})")
-        unit = self.arithmetic.unit_bytes
-        along = tile.columns * unit
-        with carrying(function, 0, blocks, [rows, strip]) as (loop, _, (left, right)):
+        along = self._along
+        with carrying(function, 0, blocks, [rows, *strips]) as (loop, _, (left, *right)):
             for place in range(vectors):
-                at = function.offset(right, I8, place * _BYTES)
+                at = right[place] if len(right) == vectors else function.offset(right[0], I8, place * _BYTES)
                 function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_COLUMNS + place}, ptr {at.text}, i64 {along})")
             for part, first in enumerate(parts):
                 at = function.offset(left, I8, first * side.across)
@@ -229,7 +238,8 @@ class TileRegisterProduct(TiledProduct):
                 for place in range(vectors):
                     numbers = part * vectors + place, _OF_ROWS + part, _OF_COLUMNS + place
                     function.do(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in numbers)})")
-            loop.next([function.offset(left, I8, _BYTES), function.offset(right, I8, _ROWS * along)])
+            following = [function.offset(start, I8, _ROWS * along) for start in right]
+            loop.next([function.offset(left, I8, _BYTES), *following])
 
 
 def run_if_allowed(

@@ -34,6 +34,7 @@ from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.codegen.products.strips import Strips, read_by
 from hloforge.pipelines.framework.machine import Machine
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class TiledPlan:
         packs_right: whether strips of the right factor are copied.
         chunk: tiles of rows in a unit.
         by_rows: whether all strips of a tile of rows follow each other, so that results are written row by row.
+        strips: how the right factor was packed when the program was compiled; None where it is read as it is.
     """
 
     tile: Tile
@@ -71,6 +73,7 @@ class TiledPlan:
     left: Left
     chunk: int
     by_rows: bool = False
+    strips: Strips | None = None
 
     @property
     def follow_strips(self) -> bool:
@@ -103,6 +106,8 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
         depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
         return TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
 
+    if gemm.strips is not None:
+        return read_by(cut(1), gemm.strips)
     # A strip in place costs a unit nothing: few rows of many terms are shared out as well.
     found = cut(_LEAST_TILES if packs else 1)
     if not packs and not found.follow_strips and _writes_much(gemm, machine):
@@ -183,7 +188,8 @@ def scratch_bytes(gemm: Gemm, found: TiledPlan) -> int:
 def _areas(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
     """Bytes of a packed strip, of a chunk's left factor and of waiting sums."""
     size, tile = bits_of(gemm.sums) // 8, found.tile
-    right = packing.strip_bytes(tile, found.arithmetic, found.steps) if found.packs_right else 0
+    packs = found.packs_right and found.strips is None
+    right = packing.strip_bytes(tile, found.arithmetic, found.steps) if packs else 0
     waiting = found.chunk * tile.rows * tile.columns * size if found.is_blocked else 0
     return _whole(right), _whole(found.left.size), _whole(waiting)
 
@@ -200,6 +206,7 @@ class TiledProduct:
         shift: bytes by which its rows begin later than the left factor says.
         packs: whether the unit's strip has to be packed; None if it always has.
         is_packed: whether the right factor is the strips that ``pack`` has written before (``packed.py``).
+        vectors: the addresses of a strip's vectors in a right factor that was packed when the program was compiled.
     """
 
     def __init__(
@@ -221,6 +228,7 @@ class TiledProduct:
         self.turns = found.left.turns
         self.shift: Value | None = None
         self.packs: Value | None = None
+        self.vectors: list[Value] = []
         right, left, _ = _areas(gemm, found)
         right = 0 if is_packed else right
         self.strip = self.copied = self.waiting = scratch
@@ -249,6 +257,8 @@ class TiledProduct:
                 with function.if_(strip.equals(0) | unit.equals(first)):
                     self.plan.left.prepare(function, lhs, begin, end, self.copied)
             columns = self._columns(strip)
+            if self.plan.strips is not None:
+                self.vectors = self._vectors(self.plan.strips, places, strip)
             if self.is_packed:
                 self.strip = strided(
                     function, self.rhs, I8, [batch, strip], [self._strip_bytes * counts[2], self._strip_bytes]
@@ -281,6 +291,13 @@ class TiledProduct:
             for place in range(self.tile.vectors)
         ]
 
+    def _vectors(self, strips: Strips, places: Sequence[Value], strip: Value) -> list[Value]:
+        """The addresses of a strip's vectors in strips that were packed before, or of the first where they follow."""
+        function, tile = self.function, self.tile
+        matrix = strided(function, self.rhs, I8, places, strips.batch_strides(self.gemm.batch, self.gemm.rhs.batch))
+        numbers = [clamped(function, _plus(strip, tile.vectors, n), strips.vectors - 1) for n in range(tile.vectors)]
+        return [strided(function, matrix, I8, [number], [strips.vector_bytes]) for number in numbers]
+
     def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
         """The addresses of a matrix of the batch in both factors."""
         function, lhs, rhs = self.function, self.gemm.lhs, self.gemm.rhs
@@ -306,22 +323,26 @@ class TiledProduct:
                 places = places[:1]
             row = matrix.row * matrix.bytes
             return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed), tuple(turns)
-        assert self.strip is not None
-        size = self.arithmetic.unit_bytes
-        if self.is_packed:
+        size, along = self.arithmetic.unit_bytes, tile.columns
+        if self.plan.strips is not None:
+            starts, across, along = self.vectors, 0, tile.lanes
+        else:
+            assert self.strip is not None
+            starts, across = [self.strip], tile.lanes * size
+        if self.is_packed or self.plan.strips is not None:
             pass
         elif self.packs is None:
             self._pack_runs(places, terms, turns)
         else:
             with function.if_(self.packs):
                 self._pack_runs(places, terms, turns)
-        side = Side(self.arithmetic.unit, tile.lanes * size, tile.columns * size, size)
+        side = Side(self.arithmetic.unit, across, along * size, size)
         found: list[Turn] = []
-        distance = self._steps(terms) * (tile.columns * size)
+        distance = self._steps(terms) * (along * size)
         for turn in reversed(turns):
             found.append(replace(turn, right=distance))
             distance = turn.count * distance
-        return [self.strip], side, tuple(reversed(found))
+        return starts, side, tuple(reversed(found))
 
     def _steps(self, terms: Number) -> Number:
         """Of the innermost loop."""
@@ -354,9 +375,13 @@ class TiledProduct:
         function, tile = self.function, self.tile
         if not self.arithmetic.flips:
             return zeros(function, tile, self.kind)
+        kind = wide(self.kind, tile.lanes)
+        if (strips := self.plan.strips) is not None:
+            behind = strips.steps * tile.lanes
+            ends = [function.offset(vector, self.arithmetic.unit, behind) for vector in self.vectors]
+            return [function.load(end, kind, 4) for end in ends] * tile.rows
         assert self.strip is not None
         start = function.offset(self.strip, self.arithmetic.unit, self.plan.steps * tile.columns)
-        kind = wide(self.kind, tile.lanes)
         vectors = [function.load(function.offset(start, kind, place), kind, 4) for place in range(tile.vectors)]
         return vectors * tile.rows
 
