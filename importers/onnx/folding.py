@@ -42,6 +42,9 @@ def fold(proto: Any, version: int, inputs: Sequence[Any]) -> list[Array] | None:
     given = [tensor for tensor in inputs if tensor is not None]
     if not given or proto.op_type in _EXCLUDED or not all(map(_is_small, given)):
         return None
+    # Products multiply the bytes themselves.
+    if proto.op_type == "DequantizeLinear" and given[0].size > 1 and given[0].dtype.itemsize == 1:
+        return None
     if _most_elements(proto.op_type, given) > _MOST_RESULTS:
         return None
     if any(attribute.ref_attr_name or attribute.HasField("g") for attribute in proto.attribute):

@@ -64,11 +64,11 @@ class _Graph:
         given = self.constant(numbers), self.constant(scales if many else scales[0])
         return self.add("DequantizeLinear", *given, **({"axis": 0} if many else {}))
 
-    def model(self, shape: Any, kind: int = 1) -> bytes:
+    def model(self, shape: Any, kind: int = 1, opset: int = 17) -> bytes:
         given = helper.make_tensor_value_info("x", 1, shape)
         result = helper.make_tensor_value_info("y", kind, None)
         graph = helper.make_graph(self.nodes, "quantized", [given], [result], self.constants)
-        found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
         found.ir_version = 9
         data: bytes = found.SerializeToString()
         return data
@@ -92,6 +92,15 @@ def _check(model: bytes, x: Any, step: float, *, in_integers: bool = True) -> No
     ]
     assert products
     assert all(line.rstrip().rpartition("-> ")[2].endswith("i32>") == in_integers for line in products)
+
+
+@pytest.mark.parametrize("opset", [17, 21])
+def test_small_weights_stay_bytes(opset: int) -> None:
+    """Inputs of few elements are known to the importer, which computes what follows of them."""
+    graph = _Graph()
+    x = graph.pair("x", 0.03, 120)
+    graph.add("Conv", x, graph.weights(6, 8, 1, 1), out="y")
+    _check(graph.model([1, 8, 3, 3], opset=opset), RANDOM.normal(size=(1, 8, 3, 3)).astype(np.float32), 0.1)
 
 
 @pytest.mark.parametrize("groups", [1, 8])
