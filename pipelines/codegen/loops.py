@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.chains import LONGEST
 from hloforge.pipelines.codegen.choices import is_choice
+from hloforge.pipelines.codegen.crossed import CrossedLoops
+from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory, parts
 from hloforge.pipelines.codegen.evaluate import Condition
 from hloforge.pipelines.codegen.graph import Array
@@ -25,32 +26,11 @@ from hloforge.pipelines.codegen.nest_loops import element_of, segment_index, sum
 from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_orderless, least_blocks, row_blocks
 from hloforge.pipelines.codegen.segments import Segment
 from hloforge.pipelines.codegen.selected_rows import SelectedRows, selected_rows
-from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
+from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, short_rows
 from hloforge.pipelines.codegen.sums import DEAR
-from hloforge.pipelines.codegen.sums_apart import ApartLoops
-
-# The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
-_LEAST_ALONG, _LEAST_ACROSS = 8, 8
-# Arrays that are kept for a square of the places, 4 KiB of f32 each.
-_MOST_HELD = 2
 
 
-@dataclass(frozen=True)
-class _Crossing:
-    """Two loops of which arrays are read in the order of one and written in that of the other.
-
-    Attributes:
-        loads: arrays that are read so, with the numbers of elements, to be kept for a square.
-        lanes: of the vectors that each is transposed by; 0 for one that is read element by element.
-    """
-
-    first: Group
-    second: Group
-    loads: list[tuple[Array, Index]]
-    lanes: list[int]
-
-
-class NestWriter(ApartLoops):
+class NestWriter(CrossedLoops):
     """Writes a nest."""
 
     def write(self) -> None:
@@ -116,88 +96,6 @@ class NestWriter(ApartLoops):
                     memory = self._memory(result)
                     assert memory is not None
                     memory.store(value, number)
-
-    def _crossed(self) -> _Crossing | None:
-        """Arrays that are read across the order in which results are written."""
-        groups = self._groups
-        if len(groups) < 2 or groups[-1].size < _LEAST_ACROSS:
-            return None
-        place, found = self._nest.analysis(self._in_memory)
-        last = place[groups[-1].dims[-1]].terms[0][0]
-        for group in groups[:-1]:
-            symbol = place[group.dims[-1]].terms[0][0]
-            loads = [
-                (array, number)
-                for array, number in dict.fromkeys(found.loads)
-                if dict(number.terms).get(symbol) == 1 and abs(dict(number.terms).get(last, 0)) > 1
-            ]
-            known = (*place, *(self._nest.origin or ()))
-            plain = {*found.fixed, *(symbol for index in known for symbol, _ in index.terms)}
-            held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms) and _is_inside(load)]
-            held = held[:_MOST_HELD]
-            sizes = Sizes(group.size, groups[-1].size)
-            is_small = min(sizes.along, sizes.across) < SIDE
-            if not loads or group.size < _LEAST_ALONG:
-                continue
-            lanes = [lanes_of_square(sizes, array.element, self._writer.vector_bytes) for array, _ in held]
-            if not is_small or (len(held) == len(loads) and all(lanes)):
-                return _Crossing(group, groups[-1], held, lanes)
-        return None
-
-    def _by_squares(self, crossing: _Crossing) -> None:
-        """Two loops by squares, which are read in the order of memory first, and kept beside each other."""
-        function, first, second = self._function, crossing.first, crossing.second
-        start, stop = self._bounds(-(-first.size // SIDE))
-        tiles = [self._line(array, SIDE * SIDE) for array, _ in crossing.loads]
-        with function.loop(start, stop) as square, self._emitter.scope():
-            row = square * SIDE
-            rows = self._within(row, first.size)
-            with function.loop(0, second.size, SIDE) as column, self._emitter.scope():
-                columns = self._within(column, second.size)
-
-                def enter(inner_row: Value, inner_column: Value) -> Value:
-                    """Be at a place of the square; its number there."""
-                    self._enter(first, sum_of(row, first.size, inner_row))
-                    self._enter(second, sum_of(column, second.size, inner_column))
-                    return inner_row * SIDE + inner_column
-
-                for tile, (array, load), lanes in zip(tiles, crossing.loads, crossing.lanes, strict=True):
-
-                    def number(inner_row: Value, inner_column: Value, load: Index = load) -> Value:
-                        with self._emitter.scope():
-                            enter(inner_row, inner_column)
-                            return self._emitter.value(self._here(load))
-
-                    if lanes:
-                        memory, sizes = self._emitter.memory(array), Sizes(first.size, second.size)
-                        stride = self._stride(load, second)
-                        fill_square(function, tile, memory, sizes, lanes, (rows, columns), stride, number)
-                        continue
-                    with function.loop(0, columns) as inner_column, function.loop(0, rows) as inner_row:
-                        value = self._emitter.memory(array).load(number(inner_row, inner_column))
-                        tile.store(value, inner_row * SIDE + inner_column)
-                with (
-                    function.loop(0, rows) as inner_row,
-                    self._emitter.scope(),
-                    function.loop(0, columns) as inner_column,
-                    self._emitter.scope(),
-                ):
-                    place = enter(inner_row, inner_column)
-                    for tile, (array, load) in zip(tiles, crossing.loads, strict=True):
-                        held = tile.load(place)
-                        self._emitter.known((array, self._here(load)), held)
-                    self._store_maps()
-
-    def _stride(self, number: Index, group: Group) -> int:
-        """How far apart in memory two elements are that follow each other along a group."""
-        place, _ = self._nest.analysis(self._in_memory)
-        return dict(number.terms)[place[group.dims[-1]].terms[0][0]]
-
-    def _within(self, start: Value, size: int) -> Value | int:
-        """How many iterations of a square there are."""
-        if size % SIDE == 0:
-            return SIDE
-        return min(size, SIDE) if size <= SIDE else (self._function.index(size) - start).minimum(SIDE)
 
     def _short_rows(self) -> list[Held] | None:
         """What is read of rows that are added up, several at once."""
@@ -344,7 +242,12 @@ class NestWriter(ApartLoops):
                     value = self._emitter.load(array, self._here(number))
                     with self._function.loop(0, blocks.rows) as row:
                         line.store(value, row * blocks.columns + column)
-        return lines + [self._line(array, blocks.size) for array, _ in blocks.spread]
+        # The last row is repeated for whole vectors, too.
+        return lines + [self._line(array, blocks.size + self._vector_of(array)) for array, _ in blocks.spread]
+
+    def _vector_of(self, array: Array) -> int:
+        """Elements of a vector."""
+        return self._writer.vector_bytes // elements.size(array.element)
 
     def _spread(self, blocks: RowBlocks, lines: Sequence[Memory], first: Value, count: Value | int) -> None:
         """Repeat what is read of so many rows for their columns."""
@@ -355,8 +258,10 @@ class NestWriter(ApartLoops):
             self._enter(rows, sum_of(first, rows.size, row))
             self._enter(columns, places.ZERO)
             values = [self._emitter.load(array, self._here(number)) for array, number in blocks.spread]
-            with self._function.loop(0, blocks.columns) as column:
-                for line, value in zip(lines[len(blocks.repeated) :], values, strict=True):
+            for line, value, (array, _) in zip(lines[len(blocks.repeated) :], values, blocks.spread, strict=True):
+                # By whole vectors: the next row is written over what is too much.
+                lanes = self._vector_of(array)
+                with self._function.loop(0, -(-blocks.columns // lanes) * lanes) as column:
                     line.store(value, row * blocks.columns + column)
 
     def _enter_element(self, blocks: RowBlocks, lines: Sequence[Memory], start: Value, number: Value) -> None:
@@ -461,9 +366,3 @@ class NestWriter(ApartLoops):
             totals, number = iter(loop.results), self._result_number()
             for result in results:
                 self._store(result, element_of(result.element, totals), number)
-
-
-def _is_inside(load: tuple[Array, Index]) -> bool:
-    """Whether an array has all the elements that are read, even where a condition says that none is, as in padding."""
-    array, number = load
-    return number.low >= 0 and number.high < math.prod(array.shape)

@@ -8,6 +8,7 @@ for each element of a block and added up in the end. Sums of rows are made of te
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ _LEAST, _LEAST_ADDED, _MOST = 5, 2, 31
 _BLOCK, _BLOCKS = 96, 4
 # Columns that are not written out, and elements that vectors leave no rest of: then few dear rows pay as well.
 _NOT_WRITTEN, _WHOLE = 9, 8
+# Elements of a vector, or of two.
+_LANES = 16
 _BLOCKS_OF_EXTREMES, _BLOCKS_OF_VECTORS = 16, 64
 _MOST_REPEATED = 4
 _ORDERLESS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
@@ -73,7 +76,7 @@ def row_blocks(
         blocks: from how many on they pay.
     """
     (row_dim, total), (column_dim, size) = rows, columns
-    count = -(-_BLOCK // size)
+    count = _rows_of(size, total // blocks)
     least = _LEAST_ADDED if adds_rows else _LEAST
     pays = total >= blocks * count or (are_dear and size >= _NOT_WRITTEN and total * size % _WHOLE == 0)
     if not least <= size <= _MOST or not pays or found.conditions or found.is_irregular:
@@ -93,6 +96,15 @@ def row_blocks(
     ):
         return None
     return RowBlocks(count, size, total, repeated, spread)
+
+
+def _rows_of(columns: int, most: int) -> int:
+    """Rows of a block: enough of them, and whole vectors if there are as many, because LLVM computes a rest of a
+    vector element by element."""
+    least = -(-_BLOCK // columns)
+    whole = _LANES // math.gcd(_LANES, columns)
+    rounded = -(-least // whole) * whole
+    return rounded if rounded <= most else least
 
 
 def least_blocks(columns: int, lanes: int, reductions: Sequence[Op]) -> int:

@@ -38,6 +38,12 @@ def test_of_several_workgroups(shape: tuple[int, ...]) -> None:
     check(lambda x: jnp.tanh(x.T) * 3, x)
 
 
+@pytest.mark.parametrize("shape", [(131, 150), (160, 133), (150, 160)])
+def test_squares_at_the_ends_have_loops_of_their_own(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    check(lambda x: (x.T * 3, x.T + x.reshape(x.shape[::-1])), x)
+
+
 @pytest.mark.parametrize("at_end", [False, True])
 def test_padding_is_not_read(at_end: bool) -> None:
     x = np.ones((64, 32), np.float32)
