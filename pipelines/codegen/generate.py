@@ -35,9 +35,10 @@ from hloforge.pipelines.framework.machine import Machine
 
 # Bindings of a step for what it works in.
 _SCRATCHES = 3
-# In sums: what a workgroup should have to do at least, some 40 µs, because a thread that sleeps wakes after as long.
-_SHARE = 1 << 18
-_MOST_SHARES = 8
+# In sums: what a workgroup should have to do, some 10 µs, and as many as make it worth the way of arrays from one core's
+# cache to another's.
+_SHARE = 1 << 17
+_LEAST_SHARES, _MOST_SHARES = 4, 8
 # What an element costs that is moved.
 _COPIED = 1
 # Elements from which on a result lies in a parameter that the caller gives up.
@@ -76,6 +77,12 @@ def generate(
         return _Program(block, generator, apart=apart, aliases=aliases or {}, sizes=_sizes(module)).made()
     finally:
         forget(_all_ops(block))
+
+
+def _share_count(cost: int, most: int) -> int:
+    """How many workgroups work is worth that can be cut into so many pieces."""
+    count = cost // _SHARE
+    return max(1, min(count, _MOST_SHARES, most)) if count >= _LEAST_SHARES else 1
 
 
 def _sizes(module: ir.Module) -> tuple[tuple[int, ...], ...]:
@@ -211,7 +218,7 @@ class _Program:
             row = math.prod(size for d, size in enumerate(step.shape) if d not in step.dims)
             most = min(most, row * elements.size(step.reductions[0].operands[0].element) // _PIECE_OF_ROW)
         cost = step.analysis(self._generator.in_memory)[1].cost * math.prod(step.shape)
-        return max(1, min(cost // _SHARE, _MOST_SHARES, most))
+        return _share_count(cost, most)
 
     def _copies(self, array: Array, target: Slot) -> bool:
         """Copy an array by several workgroups, if it is worth them."""
@@ -219,7 +226,7 @@ class _Program:
         in_memory = self._generator.in_memory
         cost = _COPIED if in_memory(array) else max(nest.analysis(in_memory)[1].cost, _COPIED)
         outer = next((size for size in array.shape if size > 1), 1)
-        count = min(cost * array.elements // _SHARE, _MOST_SHARES, outer)
+        count = _share_count(cost * array.elements, outer)
         if count < 2:
             return False
         self._end()

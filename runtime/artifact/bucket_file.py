@@ -24,13 +24,12 @@ from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.functions import joined
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.data.integrity import DAMAGE
+from hloforge.runtime.data.stored_entries import HEADER, entry_bytes
 from hloforge.runtime.session.arrays import ALIGNMENT
 
 _TABLE, _WEIGHTS = "buckets.json", "buckets.weights"
 _FORMAT = 1
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
-# Of a zip's local header: its own length, those of the name and of the extra field.
-_HEADER, _LENGTHS = 30, 26
 # A field that readers skip.
 _PADDING_ID = 0xD935
 
@@ -138,7 +137,7 @@ def in_one_file(
         if weights:
             entry = zipfile.ZipInfo(_WEIGHTS, _NO_TIME)
             # A field of no meaning, so that the arrays begin where they may be read in place.
-            start = archive.start_dir + _HEADER + len(_WEIGHTS) + 4
+            start = archive.start_dir + HEADER + len(_WEIGHTS) + 4
             room = -start % ALIGNMENT
             entry.extra = struct.pack("<HH", _PADDING_ID, room) + bytes(room)
             with archive.open(entry, "w", force_zip64=False) as file:
@@ -172,23 +171,9 @@ def weights_in(source: str | PathLike[str] | bytes, table: BucketTable) -> dict[
     if not table.weights:
         return {}
     try:
-        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
-            entry = archive.getinfo(_WEIGHTS)
-            assert archive.fp is not None
-            archive.fp.seek(entry.header_offset + _LENGTHS)
-            name, extra = struct.unpack("<HH", archive.fp.read(4))
-    except (*DAMAGE, struct.error) as error:
+        whole = entry_bytes(source, _WEIGHTS)
+    except DAMAGE as error:
         raise LoadError(f"the file's weights are damaged: {error}", hint="compile again") from None
-    start = entry.header_offset + _HEADER + name + extra
-    if isinstance(source, bytes):
-        whole = np.frombuffer(source, np.uint8, entry.file_size, start)
-        if whole.ctypes.data % ALIGNMENT:
-            room = np.empty(whole.size + ALIGNMENT, np.uint8)
-            place = -room.ctypes.data % ALIGNMENT
-            room[place : place + whole.size] = whole
-            whole = room[place : place + whole.size]
-    else:
-        whole = np.memmap(source, np.uint8, "r", start, entry.file_size)
     if any(begin < 0 or size < 0 or begin + size > whole.size for begin, size in table.weights.values()):
         raise LoadError("the file's weights are damaged: an array is outside of them", hint="compile again")
     return {name: whole[begin : begin + size] for name, (begin, size) in table.weights.items()}

@@ -159,10 +159,13 @@ start:
 ask:
   %pair = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst
   %got = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %got, label %call.helpers, label %part
+call.helpers:
+  call void @wake(ptr %pool)
   br label %part
 part:
-  %n = phi i64 [ 0, %start ], [ 0, %ask ], [ %n.kept, %ran ]
-  %helped = phi i1 [ false, %start ], [ %got, %ask ], [ %helped.kept, %ran ]
+  %n = phi i64 [ 0, %start ], [ 0, %ask ], [ 0, %call.helpers ], [ %n.kept, %ran ]
+  %helped = phi i1 [ false, %start ], [ false, %ask ], [ true, %call.helpers ], [ %helped.kept, %ran ]
   %ended = icmp eq i64 %n, %parts
   br i1 %ended, label %end, label %run
 run:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.runtime.data.integrity import DAMAGE
+from hloforge.runtime.data.stored_entries import ALIGNMENT, entry_bytes
 from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
 from hloforge.runtime.native.result_memory import maker
@@ -24,11 +25,12 @@ from hloforge.runtime.native.schedule_file import NAME, Schedule, read
 from hloforge.runtime.session.arrays import Codec
 
 LIBRARY, CONSTANTS = "library.so", "constants.bin"
-# Bytes of code and constants that are copied beside those of IREE. The programs that gain have few.
-_MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 24
+# Bytes of code, and of constants of a vmfb in memory, that are copied beside those of IREE. A file's are mapped.
+_MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 29
+# Workgroups of a call, of some 10 µs each, that are worth waking other threads, which takes up to 50 µs.
+_LEAST_SHARED = 6
 # Bytes of frames that stay for the next calls: to get as many from the system takes up to 0.3 ms a megabyte.
 _KEPT = 1 << 28
-_ALIGNMENT = 64
 _SECOND = 10**9
 
 
@@ -50,14 +52,14 @@ def native_program(source: str | PathLike[str] | bytes) -> NativeProgram | None:
     try:
         with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
             sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-            if NAME not in sizes or sizes.get(LIBRARY, 0) > _MOST_CODE or sizes.get(CONSTANTS, 0) > _MOST_CONSTANTS:
+            if NAME not in sizes or sizes.get(LIBRARY, 0) > _MOST_CODE:
                 return None
             schedule = read(archive.read(NAME))
             if schedule is None or LIBRARY not in sizes:
                 return None
-            constants = _aligned(sizes.get(CONSTANTS, 0))
-            if CONSTANTS in sizes:
-                constants[:] = np.frombuffer(archive.read(CONSTANTS), np.uint8)
+            if isinstance(source, bytes) and sizes.get(CONSTANTS, 0) > _MOST_CONSTANTS:
+                return None
+            constants = entry_bytes(source, CONSTANTS) if sizes.get(CONSTANTS) else _aligned(0)
             library = Library(archive.read(LIBRARY))
     except (*DAMAGE, MappingError):
         return None
@@ -87,7 +89,8 @@ class NativeCalls:
         weights: Sequence[np.ndarray[Any, Any]] = (),
     ) -> None:
         self._program, self._host, self._weights = program, host, weights
-        self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
+        shared = sum(part.workgroups for part in program.schedule.parts if part.workgroups > 1)
+        self._threads = threads if shared >= _LEAST_SHARED else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
         self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))
@@ -227,6 +230,6 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 def _aligned(size: int) -> np.ndarray[Any, Any]:
     """Bytes whose address 64 divides."""
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -_address(memory) % _ALIGNMENT
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -_address(memory) % ALIGNMENT
     return memory[start : start + size]

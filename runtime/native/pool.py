@@ -1,9 +1,13 @@
 """Threads that help with the dispatches of a call: workgroups are taken by number, by whoever is free.
 
-IREE's pool takes 60 to 150 µs to hand a dispatch over. Here the caller publishes it, wakes the helpers and begins
-itself; a helper that comes late finds nothing left. So a hand-over costs the caller some microseconds, and nobody waits
-for threads that the system has not woken. There is one pool for a process. A call that finds it taken does all of its
-work itself.
+IREE's pool takes 60 to 150 µs to hand a dispatch over. Here the caller publishes it and begins itself; a helper that
+comes late finds nothing left. A call that has the pool wakes the helpers once, when it begins, and they look for its
+next dispatch without sleeping: waking a thread takes the system up to 50 µs, and a hand-over to one that is awake some
+hundred nanoseconds. A helper that finds nothing for long sleeps all the same, because the call may be in a long kernel
+of one workgroup. There is one pool for a process. A call that finds it taken does all of its work itself.
+
+The caller takes workgroups from the first on and helpers from the last on, so that of dispatch after dispatch over the
+same array each reads what it wrote itself, which is in its own cache.
 
 Sources: Linux, ``futex(2)``; Drepper, "Futexes Are Tricky".
 """
@@ -19,11 +23,16 @@ from typing import Any
 
 import numpy as np
 
-# Words of the pool's memory. Those that several threads write have a cache line of their own.
-TAKEN, CALLS, OPEN, NEXT, INSIDE, KERNEL, STATE, COUNT, SLEEPERS, SYSCALL, WORDS = (8 * n for n in range(11))
+# Words of the pool's memory, by lines of the cache, because a hand-over takes as long as their ways between cores: what
+# changes rarely; what helpers look at; what the caller says of a dispatch; what all change.
+TAKEN, SLEEPERS, SYSCALL, CALLS, KERNEL, STATE, COUNT, OPEN, NEXT, LAST, INSIDE, WORDS = (
+    *(0, 1, 2), 8, *(16, 17, 18), *(24, 25, 26, 27), 32
+)  # fmt: skip
+_LINE = 64
 _MOST_HELPERS = 15
-# Looks at a number before a thread sleeps, or lets others run: some 20 µs.
-_LOOKS = 400
+# Looks at a number before a thread sleeps, or lets others run: some 20 µs; and how often it lets others run before it
+# sleeps while a call has the pool: some 300 µs where no other wants its processor.
+_LOOKS, _YIELDS = 400, 1000
 # Numbers of system calls and operations of x86-64 Linux.
 _YIELD, _FUTEX, _WAIT, _WAKE = 24, 202, 128, 129
 _FLUSHING = 0x8040
@@ -36,28 +45,42 @@ def _at(name: str, word: int) -> str:
 TEXT = f"""
 declare void @llvm.x86.sse2.pause()
 
+define internal void @wake(ptr %pool) noinline nounwind {{
+entry:
+{_at("calls.at", CALLS)}{_at("sleepers.at", SLEEPERS)}{_at("system.at", SYSCALL)}
+  %0 = atomicrmw add ptr %calls.at, i32 1 seq_cst
+  %sleepers = load atomic i64, ptr %sleepers.at seq_cst, align 8
+  %sleep = icmp ne i64 %sleepers, 0
+  br i1 %sleep, label %call, label %done
+call:
+  %system = load ptr, ptr %system.at
+  %1 = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAKE}, i64 64, ptr null, ptr null, i64 0)
+  br label %done
+done:
+  ret void
+}}
+
 define internal void @share(ptr %pool, ptr %kernel, ptr %state, ptr %own, i64 %count) noinline nounwind {{
 entry:
 {_at("kernel.at", KERNEL)}{_at("state.at", STATE)}{_at("count.at", COUNT)}{_at("next.at", NEXT)}{_at("open.at", OPEN)}
-{_at("calls.at", CALLS)}{_at("inside.at", INSIDE)}{_at("sleepers.at", SLEEPERS)}{_at("system.at", SYSCALL)}
+{_at("last.at", LAST)}
+{_at("inside.at", INSIDE)}{_at("system.at", SYSCALL)}
   %system = load ptr, ptr %system.at
   store ptr %kernel, ptr %kernel.at
   store ptr %state, ptr %state.at
   store i64 %count, ptr %count.at
+  store atomic i64 %count, ptr %last.at seq_cst, align 8
   store atomic i64 0, ptr %next.at seq_cst, align 8
   %0 = atomicrmw xchg ptr %open.at, i64 1 seq_cst
-  %1 = atomicrmw add ptr %calls.at, i32 1 seq_cst
-  %sleepers = load atomic i64, ptr %sleepers.at seq_cst, align 8
-  %sleep = icmp ne i64 %sleepers, 0
-  br i1 %sleep, label %wake, label %take
-wake:
-  %2 = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAKE}, i64 64, ptr null, ptr null, i64 0)
+  call void @wake(ptr %pool)
   br label %take
 take:
-  %number = atomicrmw add ptr %next.at, i64 1 seq_cst
-  %more = icmp slt i64 %number, %count
+  %number = phi i64 [ 0, %entry ], [ %number.more, %run ]
+  %taken = atomicrmw add ptr %next.at, i64 1 seq_cst
+  %more = icmp slt i64 %taken, %count
   br i1 %more, label %run, label %close
 run:
+  %number.more = add i64 %number, 1
   %short = trunc i64 %number to i32
   store i32 %short, ptr %own
   %3 = call i32 %kernel(ptr null, ptr %state, ptr %own)
@@ -90,6 +113,7 @@ entry:
   %control = alloca i32, align 4
 {_at("kernel.at", KERNEL)}{_at("state.at", STATE)}{_at("count.at", COUNT)}{_at("next.at", NEXT)}{_at("open.at", OPEN)}
 {_at("calls.at", CALLS)}{_at("inside.at", INSIDE)}{_at("sleepers.at", SLEEPERS)}{_at("system.at", SYSCALL)}
+{_at("last.at", LAST)}{_at("taken.at", TAKEN)}
   %system = load ptr, ptr %system.at
   call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 64, i1 false)
   call void @llvm.x86.sse.stmxcsr(ptr %control)
@@ -102,27 +126,32 @@ idle:
   %seen = phi i32 [ 0, %entry ], [ %calls, %leave ]
   br label %look
 look:
-  %looks = phi i64 [ 0, %idle ], [ %looks.more, %same ], [ 0, %slept ]
+  %looks = phi i64 [ 0, %idle ], [ %looks.more, %wait ], [ %looks.more, %let ], [ 0, %sleep ]
   %calls = load atomic i32, ptr %calls.at seq_cst, align 4
   %new = icmp ne i32 %calls, %seen
-  br i1 %new, label %enter, label %same.or.sleep
-same.or.sleep:
+  br i1 %new, label %enter, label %wait
+wait:
   call void @llvm.x86.sse2.pause()
-  %tired = icmp ugt i64 %looks, {_LOOKS}
-  br i1 %tired, label %sleep, label %same
-same:
   %looks.more = add i64 %looks, 1
+  %soon = icmp ult i64 %looks, {_LOOKS}
+  br i1 %soon, label %look, label %patience
+patience:
+  %holder = load atomic i64, ptr %taken.at seq_cst, align 8
+  %in.call = icmp ne i64 %holder, 0
+  %patient = icmp ult i64 %looks, {_LOOKS + _YIELDS}
+  %stays = and i1 %in.call, %patient
+  br i1 %stays, label %let, label %sleep
+let:
+  %yielded = call i64 (i64, ...) %system(i64 {_YIELD})
   br label %look
 sleep:
-  %0 = atomicrmw add ptr %sleepers.at, i64 1 seq_cst
+  %before = atomicrmw add ptr %sleepers.at, i64 1 seq_cst
   %expected = zext i32 %seen to i64
-  %1 = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAIT}, i64 %expected, ptr null, ptr null, i64 0)
-  %2 = atomicrmw sub ptr %sleepers.at, i64 1 seq_cst
-  br label %slept
-slept:
+  %slept = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAIT}, i64 %expected, ptr null, ptr null, i64 0)
+  %awake = atomicrmw sub ptr %sleepers.at, i64 1 seq_cst
   br label %look
 enter:
-  %3 = atomicrmw add ptr %inside.at, i64 1 seq_cst
+  %entered = atomicrmw add ptr %inside.at, i64 1 seq_cst
   %is.open = load atomic i64, ptr %open.at seq_cst, align 8
   %goes = icmp ne i64 %is.open, 0
   br i1 %goes, label %begin, label %leave
@@ -132,16 +161,18 @@ begin:
   %count = load i64, ptr %count.at
   br label %take
 take:
-  %number = atomicrmw add ptr %next.at, i64 1 seq_cst
-  %more = icmp slt i64 %number, %count
+  %taken = atomicrmw add ptr %next.at, i64 1 seq_cst
+  %more = icmp slt i64 %taken, %count
   br i1 %more, label %run, label %leave
 run:
+  %after = atomicrmw sub ptr %last.at, i64 1 seq_cst
+  %number = sub i64 %after, 1
   %short = trunc i64 %number to i32
   store i32 %short, ptr %own
-  %4 = call i32 %kernel(ptr null, ptr %state, ptr %own)
+  %status = call i32 %kernel(ptr null, ptr %state, ptr %own)
   br label %take
 leave:
-  %5 = atomicrmw sub ptr %inside.at, i64 1 seq_cst
+  %left = atomicrmw sub ptr %inside.at, i64 1 seq_cst
   br label %idle
 }}
 
@@ -157,7 +188,8 @@ class _Pool:
     """
 
     def __init__(self) -> None:
-        self.memory = np.zeros(WORDS + 8, np.int64)
+        room = np.zeros(8 * WORDS + _LINE, np.uint8)
+        self.memory = room[-room.ctypes.data % _LINE :][: 8 * WORDS].view(np.int64)
         self._helpers = 0
         self._lock = threading.Lock()
         self._forget()

@@ -29,7 +29,7 @@ _VECTOR_NS = 0.3
 # Bytes of factors that a core reads from the last cache or memory in a nanosecond.
 _BYTES_PER_NS = 25
 # From this time on handing a product over to workers pays, and no piece is to be shorter than the other number.
-_SHARED_NS, _PIECE_NS = 100_000, 30_000
+_SHARED_NS, _PIECE_NS = 20_000, 10_000
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,11 @@ def chunk_tiles(tiles: int, most: int, strips: int, wanted: int, least: int) -> 
 
 
 def pieces_for(multiplications: int, factor_bytes: int, lanes: int, machine: Machine) -> int:
-    """Into how many pieces of about equal work it pays to cut a product, by its multiplications and what it reads."""
+    """Into how many pieces of about equal work it pays to cut a product, by its multiplications and what it reads.
+
+    Several ones are as many as workers can share evenly.
+    """
     total = max(multiplications / lanes * _VECTOR_NS, factor_bytes / _BYTES_PER_NS)
-    return max(1, min(int(total // _PIECE_NS), 4 * machine.workers)) if total >= _SHARED_NS else 1
+    if total < _SHARED_NS:
+        return 1
+    return machine.workers * min(-(-int(total // _PIECE_NS) // machine.workers), 4)

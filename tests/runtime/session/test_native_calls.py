@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -295,3 +296,23 @@ def test_code_in_use_outlives_that_of_other_threads() -> None:
         assert total == 128
 
     assert in_fork(call) == 0
+
+
+def test_constants_of_a_file_are_mapped(tmp_path: Path) -> None:
+    """A file has no second copy in memory."""
+    table = np.random.default_rng(5).standard_normal((1024, 256)).astype(np.float32)
+    text = f"""
+func.func @main(%x: tensor<256xf32>) -> tensor<1024xf32> {{
+  %w = stablehlo.constant dense<"0x{table.tobytes().hex()}"> : tensor<1024x256xf32>
+  %0 = stablehlo.dot_general %w, %x, contracting_dims = [1] x [0]
+    : (tensor<1024x256xf32>, tensor<256xf32>) -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
+}}"""
+    executable = hloforge.compile(text)
+    path = tmp_path / "large.vmfb"
+    executable.save(path)
+    x = np.ones(256, np.float32)
+    for session in (executable.load(), hloforge.load(path)):
+        assert session._native is not None
+        np.testing.assert_allclose(session(x), table @ x, rtol=1e-4, atol=1e-3)
+    assert isinstance(session._native._program.constants, np.memmap)
