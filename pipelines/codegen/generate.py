@@ -35,8 +35,8 @@ from hloforge.pipelines.framework.machine import Machine
 
 # Bindings of a step for what it works in.
 _SCRATCHES = 3
-# In sums: what a workgroup should have to do, some 10 µs, and as many as make it worth the way of arrays from one core's
-# cache to another's.
+# In sums: what a workgroup should have to do, some 10 µs, and as many as make it worth the way of arrays from one
+# core's cache to another's.
 _SHARE = 1 << 17
 _LEAST_SHARES, _MOST_SHARES = 4, 8
 # What an element costs that is moved.

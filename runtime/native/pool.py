@@ -147,7 +147,7 @@ let:
 sleep:
   %before = atomicrmw add ptr %sleepers.at, i64 1 seq_cst
   %expected = zext i32 %seen to i64
-  %slept = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAIT}, i64 %expected, ptr null, ptr null, i64 0)
+  %0 = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAIT}, i64 %expected, ptr null, ptr null, i64 0)
   %awake = atomicrmw sub ptr %sleepers.at, i64 1 seq_cst
   br label %look
 enter:
