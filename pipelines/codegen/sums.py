@@ -36,8 +36,8 @@ _FEW_TERMS, _MOST_TERMS, _MOST_WRITTEN = 8, 32, 128
 _FEW_VECTORS = 4
 # Terms of a choice between two pairs that LLVM makes vectors of, where they are written out.
 _FEW_CHOICES = 4
-# Columns whose sums over rows are in registers.
-_FEW_COLUMNS = 4
+# Columns whose sums over rows are in registers, those of extremes of floats, and how many rows there are at least.
+_FEW_COLUMNS, _FEW_EXTREMES, _ROWS = 4, 8, 16
 # Lanes of a vector: dear terms of rows of so many, or a multiple, leave none to be computed one by one.
 _LINE_OF_LANES = 16
 # Sums that the terms of short rows cost before they are computed by blocks.
@@ -201,9 +201,13 @@ class SumLoops(ExtremeLoops):
 
     def _are_columns(self, columns: Group, reduced: Sequence[Group]) -> bool:
         """Whether the sums of a few columns are in registers: a line of so few is no vector."""
-        nest = self._nest
-        rows = math.prod(group.size for group in reduced)
-        return columns.size <= _FEW_COLUMNS and rows >= _LANES and all(map(is_sum, nest.reductions))
+        reductions, rows = self._nest.reductions, math.prod(group.size for group in reduced)
+        if rows < _ROWS or columns.size > _FEW_EXTREMES:
+            return False
+        if all(map(is_sum, reductions)):
+            return columns.size <= _FEW_COLUMNS
+        keys = Keys(reductions, self._writer.vector_bytes)
+        return all(is_sum(op) or op in keys for op in reductions)
 
     def _are_lines(self, rows: Group, reduced: Sequence[Group]) -> bool:
         """Whether sums of many rows are added up at once, because what is read of rows follows each other in memory.

@@ -45,16 +45,31 @@ def test_zeros_infinities_and_nan(rows: int, columns: int, dtype: Any) -> None:
     x = _special(rows, columns, dtype)
     with jax.enable_x64(True):
         program = hloforge.as_program(jax.jit(lambda x: (x.max(-1), x.min(-1))).lower(x))
-    wide = x.astype(np.float64)
-    # By the order of the numbers, and of their signs where these are equal.
-    for got, sign in zip(compiled(program).load()(x), (1, -1), strict=True):
-        for number, row in zip(np.asarray(got).astype(np.float64), wide * sign, strict=True):
+    _check_extremes(x, compiled(program).load()(x))
+
+
+def _check_extremes(rows: np.ndarray[Any, Any], results: Any) -> None:
+    """Maxima and minima of rows, by the order of the numbers, and of their signs where these are equal."""
+    wide = rows.astype(np.float64)
+    for got, sign in zip(results, (1, -1), strict=True):
+        for number, row in zip(np.asarray(got).astype(np.float64).reshape(-1), wide * sign, strict=True):
             if np.isnan(row).any():
                 assert np.isnan(number)
                 continue
             want = max(row, key=lambda one: (one, not np.signbit(one))) * sign
             assert number == want
             assert np.signbit(number) == np.signbit(want)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [3, 7])
+def test_extremes_of_few_columns(columns: int, dtype: Any) -> None:
+    """Vectors of the rows; a line of so few would be none."""
+    rows = _special(4 * columns, 41, dtype)
+    x = np.ascontiguousarray(rows.reshape(4, columns, 41).transpose(0, 2, 1))
+    with jax.enable_x64(True):
+        program = hloforge.as_program(jax.jit(lambda x: (x.max(1), x.min(1))).lower(x))
+    _check_extremes(rows, compiled(program).load()(x))
 
 
 _PROGRAMS: dict[str, Callable[[Any], Any]] = {
