@@ -71,6 +71,8 @@ IN_BOUNDS = "hloforge.in_bounds"
 IN_RANGE = "hloforge.in_range"
 # Of a conversion: it rounds to the nearest integer, and its operand is no NaN and clamped to the integer's range.
 NEAREST = "hloforge.nearest"
+# On a gather: of bytes, by bytes, out of a table of 256.
+BYTE_TABLE = "hloforge.byte_table"
 # Of ceil, floor and log: the operand holds no subnormal number that the result depends on, or one that is to be zero.
 NORMAL = "hloforge.normal"
 # Of a conversion from bf16 that a decomposition made: what it converts is rounded before.
@@ -134,6 +136,7 @@ _ALL = (
     Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, codegen/elements …"),
     Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/analysis/forms.py"),
     Mark(NEAREST, On.OPERATION, "codegen/passes/requantization.py", "codegen/emit.py"),
+    Mark(BYTE_TABLE, On.OPERATION, "codegen/passes/byte_tables.py", "codegen/reading.py"),
     Mark(
         NORMAL,
         On.OPERATION,

@@ -10,6 +10,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedResults
+from hloforge.pipelines.codegen.passes.byte_tables import LegalizeByteTables
 from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
@@ -111,6 +112,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
+    Stage(LegalizeByteTables(), "functions as they are computed; their results are known by the conversions to bytes"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),
     Stage(
         DecomposeShapeAssertions(by_host=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hloforge.dialect.marks import HOST_CALL, KEY, RNG_BLOCKS
+from hloforge.dialect.marks import BYTE_TABLE, HOST_CALL, KEY, RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
@@ -111,6 +111,11 @@ def _block(
     return block
 
 
+def _bits(array: Array) -> Array:
+    """What an array has the bits of."""
+    return array.op.operands[0] if array.op is not None and array.op.name == "bitcast_convert" else array
+
+
 def _read(operation: Any, block: Block, known: _Known) -> None:
     name = operation.name
     for prefix in _PREFIXES:
@@ -124,6 +129,8 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
         return
     if HOST_CALL in operation.attributes:
         name = "host_call"
+    if BYTE_TABLE in operation.attributes:
+        name, operands = "byte_table", tuple(map(_bits, operands))
     if name in PRODUCTS:
         operands = tuple(map(unwidened, operands))
     op = Op(name, operands, operation, block)

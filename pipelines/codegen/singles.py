@@ -12,6 +12,7 @@ from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import string_attribute
 from hloforge.pipelines.analysis.forms import sums_16_bit_floats
 from hloforge.pipelines.codegen import index as places, panels
+from hloforge.pipelines.codegen.algorithms.byte_tables import VBMI, look_up
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
@@ -41,6 +42,9 @@ from hloforge.pipelines.codegen.updates import write_update
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
+
+# Of a cache, in bytes: what workgroups share out; and bytes that one looks up, which takes it some 80 µs.
+_LINE, _BYTES_OF_PIECE = 64, 1 << 20
 
 
 def write_with_epilogue(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array]) -> None:
@@ -237,8 +241,26 @@ def _product_workgroups(generator: Generator, op: Op) -> int:
     return product_of(op, generator.extensions).workgroups(generator.machine)
 
 
+def _byte_table(generator: Generator, op: Op, share: Share | None) -> None:
+    table, codes = op.operands
+    function, lines = generator.writer.function, -(-op.result.elements // _LINE)
+    first, last = function.index(0), function.index(op.result.elements)
+    if share is not None:
+        start, stop = ((share.number + more) * lines for more in range(2))
+        first = start.udiv(share.count) * _LINE
+        last = (stop.udiv(share.count) * _LINE).minimum(op.result.elements)
+    by_vectors = VBMI in generator.extensions and generator.machine.vector_bytes >= _LINE
+    given, taken, made = map(generator.pointer, (table, codes, op.result))
+    look_up(function, given, taken, made, first, last, by_vectors=by_vectors)
+
+
+def _table_workgroups(generator: Generator, op: Op) -> int:
+    return max(1, min(op.result.elements // _BYTES_OF_PIECE, 4 * generator.machine.workers))
+
+
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
+    "byte_table": _byte_table,
     "cholesky": write_factorization,
     "convolution": write_convolution,
     "custom_call": write_factorization,
@@ -253,6 +275,7 @@ _WRITERS: dict[str, _Writer] = {
 }
 # How many workgroups an operation is shared out to; one where nothing is said.
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
+    "byte_table": _table_workgroups,
     "convolution": convolution_workgroups,
     "dot_general": _product_workgroups,
     "fft": fft_workgroups,

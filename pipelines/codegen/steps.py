@@ -74,6 +74,7 @@ ALGORITHMS = frozenset(
         "custom_call",
         "host_call",
         "util.call",
+        "byte_table",
     ]
 )
 

@@ -64,6 +64,7 @@ _PRODUCTS = {
     "avx2": "avx2",
     "avx512_vnni": "avx512vnni",
     "avx512_bf16": "avx512bf16",
+    "avx512vbmi": "avx512vbmi",
     "amx_int8": "amx-int8",
     "amx_bf16": "amx-bf16",
 }
@@ -76,6 +77,7 @@ _WITH_AMX = frozenset(("sapphirerapids", "graniterapids"))
 _WITH_PRODUCTS = {
     "avx2": frozenset(PROCESSORS["x86-64"]) - {"x86-64-v2"},
     "avx512vnni": _WITH_VNNI,
+    "avx512vbmi": _WITH_VNNI - {"cascadelake"},
     "avx512bf16": frozenset(("znver4", "znver5")) | _WITH_AMX,
     "amx-int8": _WITH_AMX,
     "amx-bf16": _WITH_AMX,
