@@ -165,3 +165,33 @@ def test_scales_of_the_call(operator: str) -> None:
     graph.add("Mul", graph.add("Cast", sums, to=1), scale, out="y")
     shape = (2, 4, 7, 8) if is_convolution else (5, 12)
     _check(graph.model(shape), RANDOM.normal(size=shape).astype(np.float32), 1e-4)
+
+
+def test_states_of_a_quantized_lstm_are_multiplied_as_bytes() -> None:
+    """In both directions, whose weights are slices of one constant; they are packed when the program is compiled."""
+    sizes = (7, 2, 16, 24)
+    steps, batch, inputs, hidden = sizes
+    graph = _Graph()
+    weights = [graph.constant(RANDOM.integers(-64, 64, (2, n, 4 * hidden)).astype(np.int8)) for n in (inputs, hidden)]
+    parameters = [graph.constant(one) for _ in range(2) for one in (np.full(2, 0.01, np.float32), np.zeros(2, np.int8))]
+    graph.add(
+        *("DynamicQuantizeLSTM", "x", *weights, "", "", "", "", "", *parameters),
+        out="y", domain="com.microsoft", direction="bidirectional", hidden_size=hidden,
+    )  # fmt: skip
+    given = helper.make_tensor_value_info("x", 1, [steps, batch, inputs])
+    result = helper.make_tensor_value_info("y", 1, None)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(
+        helper.make_graph(graph.nodes, "lstm", [given], [result], graph.constants), opset_imports=opsets
+    )
+    made.ir_version = 9
+    data, x = made.SerializeToString(), RANDOM.normal(size=(steps, batch, inputs)).astype(np.float32)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    (expected,) = ort.InferenceSession(data, options).run(None, {"x": x})
+    np.testing.assert_allclose(np.asarray(hloforge.compile(data)(x)), expected, atol=2e-6)
+    copy = hloforge.read(data).clone()
+    lower(copy.module)
+    lines = [line for line in str(copy.module).splitlines() if "dot_general" in line]
+    assert len(lines) == 4
+    assert all(line.rstrip().endswith("i32>") for line in lines)

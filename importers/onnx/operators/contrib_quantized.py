@@ -107,9 +107,7 @@ class _QuantizedCell(Cell):
             self.weights[place] = weights
 
     def product(self, x: Value, number: int) -> Value:
-        # A product in f32 is faster within a loop, and exact to 2^24.
-        kind = "s32" if number == 0 else "f32"
-        return by_quantized(x, self.weights[number], self.scales[number], kind)
+        return by_quantized(x, self.weights[number], self.scales[number])
 
 
 def _of_gates(given: Value) -> Value:
@@ -196,17 +194,17 @@ def product_of_quantized(node: Node) -> Value:
     return result + broadcast_to(node.value(4), result.dims) if node.has(4) else result
 
 
-def by_quantized(x: Value, weights: Value, factor: Value, kind: str = "s32") -> Value:
+def by_quantized(x: Value, weights: Value, factor: Value) -> Value:
     """Floats by weights of integers: the floats are quantized to u8 by their range, as ``DynamicQuantizeLinear`` does.
 
     Args:
         weights: less their zero points, in s32.
         factor: the scale of the weights: one, or one for each column.
-        kind: the type of the sums of products.
     """
     scale, zero = by_range(x)
-    places = broadcast_to(zero, x.dims)
-    units = ops.round_nearest_even(x / broadcast_to(scale, x.dims)) + places
+    units = ops.round_nearest_even(x / broadcast_to(scale, x.dims)) + broadcast_to(zero, x.dims)
     units = ops.clamp(full(x, 0.0), units, full(x, 255.0))
-    sums = cast(matmul(cast(units - places, kind), cast(weights, kind)), "f32")
+    # Bytes, as instructions multiply them.
+    codes, place = (cast(cast(cast(one, "s32"), "u8"), "s32") for one in (units, zero))
+    sums = cast(matmul(codes - broadcast_to(place, x.dims), weights), "f32")
     return sums * (broadcast_to(scale, sums.dims) * spread(factor, sums, -1))

@@ -114,14 +114,29 @@ def _converted(op: ir.Operation, facts: KnownValues, left: int) -> Factor | None
     if not (result.element_type.is_float or result.element_type.bits >= 16 or result.element_type.name == "pred"):
         return None
     if source.element_type.name in _NARROW and result.element_type.name != "pred":
-        made = defining_op(source.ir, "stablehlo.constant")
-        return Factor(source, array=constant_of(made) if made else None)
+        return Factor(source, array=_stored(source.ir, left))
     inner = _factor(source.ir, facts, left)
     if inner is None or result.element_type.name == "pred" or (inner.scale and not result.element_type.is_float):
         return None
     # Integers less a zero point have 9 bits and a sign; a scale may be rounded.
     narrows = result.element_type.bits < source.element_type.bits and inner.scale is not None
     return None if narrows or result.element_type.name == "bf16" else inner
+
+
+def _stored(value: SSAValue, left: int) -> Array | None:
+    """The integers of a constant, or of a view of one."""
+    op = defining_op(value, "stablehlo.constant", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.slice")
+    if op is None or not left:
+        return None
+    if op.name == "stablehlo.constant":
+        return constant_of(op)
+    array = _stored(op.operands[0], left - 1)
+    if array is None or op.name == "stablehlo.reshape":
+        return array if array is None else array.reshape(Value(value).dims)
+    if op.name == "stablehlo.transpose":
+        return np.transpose(array, integers(op, "permutation"))
+    bounds = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
+    return array[tuple(slice(*bound) for bound in zip(*bounds, strict=True))]
 
 
 def _scaled(op: ir.Operation, facts: KnownValues, left: int) -> Factor | None:
