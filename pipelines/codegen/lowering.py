@@ -15,6 +15,7 @@ from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedInd
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
+from hloforge.pipelines.codegen.passes.image_layouts import LegalizeImageLayouts
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_divisors import LegalizeKnownDivisors
@@ -111,6 +112,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
+    Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(LegalizeByteTables(), "functions as they are computed; their results are known by the conversions to bytes"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),
