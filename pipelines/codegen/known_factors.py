@@ -39,7 +39,7 @@ def pack_constants(generator: Generator, block: Block) -> None:
 
 def _constants(block: Block) -> Iterator[Op]:
     for op in block.ops:
-        if op.name == "constant" and op.result.element in ("i8", "ui8") and not op.is_splat:
+        if op.name == "constant" and op.result.element in ("i8", "ui8", "f32") and not op.is_splat:
             yield op
         for inner in op.inner:
             yield from _constants(inner)
@@ -77,6 +77,8 @@ def _packed(generator: Generator, op: Op) -> tuple[Strips, int] | None:
     if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
     if op.name == "dot_general":
+        if op.operands[1].element == "f32":
+            return None
         strips = product_of(op, generator.extensions).packed(generator.machine)
         return (strips, 0) if strips else None
     convolution = convolution_of(op, generator.extensions)

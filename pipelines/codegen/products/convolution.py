@@ -325,7 +325,7 @@ class Convolution:
             or (arithmetic.group > 1 and (image.feature != 1 or self.inputs % arithmetic.group != 0))
             or image.kind != arithmetic.element
         )
-        least = 1 if self.strips is not None else max(1, _LEAST_CHUNK_ROWS // tile.rows)
+        least = 1 if self.strips is not None and self.strips.group > 1 else max(1, _LEAST_CHUNK_ROWS // tile.rows)
         strips = gemm.count * -(-gemm.n // tile.columns)
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, self.pieces(machine), least)
         while True:

@@ -48,6 +48,25 @@ class Turn:
     most: int
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """Memory that later tiles read, fetched into the second-level cache while the terms of this one go by.
+
+    Attributes:
+        start: the address of what this tile fetches.
+        times, shift: bytes that are fetched for each byte of a vector of the right factor: ``times / 2**shift``.
+    """
+
+    start: Value
+    times: int
+    shift: int
+
+    def fetch(self, function: Function, place: Value) -> None:
+        """What belongs to a term so many bytes from the first one."""
+        address = function.offset(self.start, I8, (place * self.times).udiv(1 << self.shift))
+        function.do(f"call void @llvm.prefetch.p0(ptr {address.text}, i32 0, i32 2, i32 1)")
+
+
 def add_terms(
     function: Function,
     tile: Tile,
@@ -61,6 +80,7 @@ def add_terms(
     turns: Sequence[Turn] = (),
     *,
     most: int = 0,
+    ahead: Ahead | None = None,
 ) -> list[Value]:
     """Add terms to a tile of sums, in chains of limited length.
 
@@ -74,6 +94,7 @@ def add_terms(
         sums: by rows, ``tile.rows * tile.vectors`` of them.
         turns: loops around it, the outermost one first.
         most: terms of the innermost loop at most, where their number is computed.
+        ahead: what is fetched meanwhile.
 
     Returns:
         the sums.
@@ -81,6 +102,8 @@ def add_terms(
 
     def add(distances: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
         at, place = distances
+        if ahead is not None:
+            ahead.fetch(function, place)
         loaded = [
             arithmetic.vectors_of(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
             for vector in _addresses(function, vectors, place, tile.vectors, right.across)

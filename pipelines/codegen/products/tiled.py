@@ -31,7 +31,7 @@ from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArith
 from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
 from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
 from hloforge.pipelines.codegen.products.loops import each
-from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn, add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.micro_kernel import Ahead, Side, Turn, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.codegen.products.strips import Strips, read_by
@@ -50,6 +50,8 @@ _NEAR = 1024
 # takes 0.9 of the time with a packed strip, 700x64x1900 0.4.
 _FEW_TERMS = 64
 _LINE = 64
+# Bytes of strips from which on the next one is fetched while this one is multiplied.
+_FAR = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
         return TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
 
     if gemm.strips is not None:
-        return read_by(cut(1), gemm.strips)
+        # Strips of f32 are read from memory again for each chunk.
+        return read_by(cut(1 if gemm.strips.group > 1 else _LEAST_ROWS // tile.rows), gemm.strips)
     # A strip in place costs a unit nothing: few rows of many terms are shared out as well.
     found = cut(_LEAST_TILES if packs else 1)
     if not packs and not found.follow_strips and _writes_much(gemm, machine):
@@ -298,6 +301,16 @@ class TiledProduct:
         numbers = [clamped(function, _plus(strip, tile.vectors, n), strips.vectors - 1) for n in range(tile.vectors)]
         return [strided(function, matrix, I8, [number], [strips.vector_bytes]) for number in numbers]
 
+    def _ahead(self, tile: Value) -> Ahead | None:
+        """What a tile fetches of the next strip, where strips of f32 do not stay in a cache."""
+        function, gemm, strips = self.function, self.gemm, self.plan.strips
+        shift = min(self.plan.chunk, -(-gemm.m // self.tile.rows)).bit_length() - 1
+        if strips is None or strips.group > 1 or gemm.k * gemm.n * gemm.rhs.bytes < _FAR or not shift:
+            return None
+        size = self.tile.vectors * strips.vector_bytes
+        start = function.offset(self.vectors[0], I8, size)
+        return Ahead(function.offset(start, I8, tile * (size >> shift)), self.tile.vectors, shift)
+
     def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
         """The addresses of a matrix of the batch in both factors."""
         function, lhs, rhs = self.function, self.gemm.lhs, self.gemm.rhs
@@ -394,7 +407,10 @@ class TiledProduct:
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
             rows = self._rows(lhs, begin, number, row, self.shift)
-            totals = add_terms(function, tile, self.arithmetic, left.side, right, rows, vectors, steps, sums, turns)
+            ahead = self._ahead(number - begin)
+            totals = add_terms(
+                function, tile, self.arithmetic, left.side, right, rows, vectors, steps, sums, turns, ahead=ahead
+            )
             if self.results.stores_tiles and (self.results.takes_vectors or tile.lanes == 1):
                 self._store_tile(totals, batch, row, columns)
             else:

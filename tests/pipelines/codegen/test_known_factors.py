@@ -1,4 +1,4 @@
-"""Constants of bytes that products read are packed when a program is compiled, beside XLA's client."""
+"""Constants that products read are packed when a program is compiled, beside XLA's client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.lowering import lower
 from hloforge.pipelines.codegen.products.strips import Strips
 from hloforge.pipelines.framework.machine import Machine
-from tests.pipelines.codegen.jax_programs import check
+from tests.pipelines.codegen.jax_programs import check, normal
 
 _VNNI = frozenset({"avx2", "avx512vnni"})
 _AMX = _VNNI | {"amx-int8"}
@@ -124,3 +124,32 @@ def test_a_product_in_a_loop() -> None:
 
     assert _strips(states, x)
     check(states, x)
+
+
+def _layer(x: Any, w: Any, *, strides: tuple[int, int] = (1, 1), groups: int = 1) -> Any:
+    names = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=names, feature_group_count=groups)
+
+
+@pytest.mark.parametrize(
+    ("image", "weights", "options"),
+    [
+        ((2, 6, 6, 24), (3, 3, 24, 320), {}),
+        ((1, 7, 7, 24), (1, 1, 24, 331), {}),
+        ((2, 9, 9, 20), (2, 2, 20, 272), {"strides": (2, 2)}),
+        ((1, 9, 5, 48), (3, 3, 24, 640), {"groups": 2}),
+        ((1, 7, 7, 128), (3, 3, 128, 256), {}),
+    ],
+)
+def test_convolutions_of_floats(image: tuple[int, ...], weights: tuple[int, ...], options: dict[str, Any]) -> None:
+    x, w = normal(*image), normal(*weights)
+    assert len(_strips(lambda x: _layer(x, w, **options), x)) == 1
+    check(lambda x: _layer(x, w, **options), x)
+
+
+@pytest.mark.parametrize(("size", "outputs"), [(2, 512), (8, 64)])
+def test_weights_of_floats_that_are_read_as_fast_in_place(size: int, outputs: int) -> None:
+    """Of few pixels, which wait for memory, and of rows that are near each other."""
+    x, w = normal(1, size, size, 16), normal(3, 3, 16, outputs)
+    assert not _strips(lambda x: _layer(x, w), x)
+    check(lambda x: _layer(x, w), x)
