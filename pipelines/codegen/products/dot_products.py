@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, vector_of
-from hloforge.pipelines.codegen.products.arithmetic import one_by_one
+from hloforge.pipelines.codegen.lang.values import I1, I8, Value, bits_of, vector_of
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of, one_by_one
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
@@ -43,11 +43,13 @@ class DotPlan:
         lanes: terms of a vector.
         columns: that are read at once, a power of two.
         parts: vectors of terms, each with sums of its own.
+        arithmetic: of terms one by one, or of bytes in groups.
     """
 
     lanes: int
     columns: int
     parts: int
+    arithmetic: Arithmetic
 
 
 def takes(gemm: Gemm, machine: Machine) -> bool:
@@ -73,11 +75,21 @@ def scratch_bytes(gemm: Gemm) -> int:
 
 
 def plan(gemm: Gemm, machine: Machine) -> DotPlan:
-    lanes = _lanes(gemm, machine)
+    arithmetic = _arithmetic(gemm, machine)
+    lanes = _lanes(gemm, machine) * arithmetic.group
     wanted = 8 if gemm.m == 1 and machine.vector_count >= 32 else 4 if gemm.m <= 2 or machine.vector_count >= 32 else 2
     columns = min(wanted, 1 << (gemm.n.bit_length() - 1))
     parts = max(1, min(_SUMS // (gemm.m * columns), gemm.k // lanes))
-    return DotPlan(lanes, columns, parts)
+    return DotPlan(lanes, columns, parts, arithmetic)
+
+
+def _arithmetic(gemm: Gemm, machine: Machine) -> Arithmetic:
+    """Bytes in groups, where both factors' terms fill a vector of them."""
+    lhs, rhs, lanes = gemm.lhs, gemm.rhs, _lanes(gemm, machine)
+    found = groups_of(lhs.kind, lhs.signed, rhs.kind, rhs.signed, gemm.sums, lanes, machine, gemm.extensions)
+    if found is None or found.element != I8 or lhs.column != 1 or gemm.k < lanes * found.group:
+        return one_by_one(gemm.sums)
+    return found
 
 
 def units(gemm: Gemm, found: DotPlan) -> tuple[int, int]:
@@ -97,7 +109,11 @@ def write(
     last: Value,
 ) -> None:
     """Write the loops over units from ``first`` up to ``last``."""
-    lanes, kind = found.lanes, vector_of(gemm.sums, found.lanes)
+    lanes, arithmetic = found.lanes, found.arithmetic
+    kind = vector_of(gemm.sums, found.lanes // arithmetic.group)
+    # Sums of the columns' terms, which make up for flipped rows.
+    flips = arithmetic.flips
+    each_part = (gemm.m + flips) * found.columns
     step = lanes * found.parts
     whole = gemm.k - gemm.k % step
     with each(function, first, last) as unit:
@@ -121,24 +137,31 @@ def write(
             for part in range(parts):
                 rows, columns = (
                     [
-                        terms_at(function, matrix, start, number * stride + part * lanes, lanes, some, gemm.sums)
+                        terms_at(
+                            function, matrix, start, number * stride + part * lanes, lanes, some, arithmetic.element
+                        )
                         for number in range(count)
                     ]
                     for (matrix, _, stride), start, count in zip(sides, starts, (gemm.m, found.columns), strict=True)
                 )
+                if flips:
+                    rows = [row ^ -128 for row in rows]
                 for row in range(gemm.m):
                     for place in range(found.columns):
-                        slot = (part * gemm.m + row) * found.columns + place
-                        following[slot] = one_by_one(gemm.sums).multiply_add(rows[row], columns[place], following[slot])
+                        slot = part * each_part + row * found.columns + place
+                        following[slot] = arithmetic.multiply_add(rows[row], columns[place], following[slot])
+                for place in range(found.columns if flips else 0):
+                    slot = part * each_part + gemm.m * found.columns + place
+                    groups = function.emit(f"bitcast {columns[place]} to {kind}", kind)
+                    following[slot] = arithmetic.sums_of_terms(groups, following[slot])
             return following
 
-        totals = [function.constant(0, kind)] * (gemm.m * found.columns * found.parts)
+        totals = [function.constant(0, kind)] * (each_part * found.parts)
         if whole:
             terms = [Terms(whole // step, whole // step, (step,))]
             totals = add_up(
                 function, terms, [function.index(0)], totals, lambda at, sums: add(at[0], sums, found.parts, lanes)
             )
-        each_part = gemm.m * found.columns
         at = whole
         while at < gemm.k:
             some = min(lanes, gemm.k - at)
@@ -147,6 +170,9 @@ def write(
         sums = totals[:each_part]
         for part in range(1, found.parts):
             sums = [one + two for one, two in zip(sums, totals[part * each_part :], strict=False)]
+        if flips:
+            more = [arithmetic.made_up(total) for total in sums[gemm.m * found.columns :]]
+            sums = [total + more[number % found.columns] for number, total in enumerate(sums[: gemm.m * found.columns])]
         _store(function, gemm, found, sums, results, batch, column)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
-from hloforge.pipelines.codegen.products import tile_registers, tiled
+from hloforge.pipelines.codegen.products import dot_products, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix, dense
@@ -94,6 +94,22 @@ def test_bytes_in_groups(size: tuple[int, int, int], has: str, signs: str) -> No
         for at_end in (True, False):
             check(gemm, at_end=at_end)
         check(gemm, machine=AVX2)
+
+
+@pytest.mark.parametrize("signs", ["ss", "uu", "su", "us"])
+@pytest.mark.parametrize("size", [(1, 64, 5), (1, 700, 3), (3, 213, 17), (4, 130, 40), (40, 200, 2)], ids=str)
+def test_few_rows_of_bytes(size: tuple[int, int, int], signs: str) -> None:
+    """Terms that lie next to each other in both factors are multiplied in groups."""
+    if VNNI not in EXTENSIONS:
+        pytest.skip("this processor has no instruction for it")
+    gemm = product(*size, "i8", turned="r", out="i32")
+    lhs, rhs = (replace(one, signed=sign == "s") for one, sign in zip((gemm.lhs, gemm.rhs), signs, strict=True))
+    gemm = replace(gemm, lhs=lhs, rhs=rhs, extensions=frozenset({VNNI}))
+    few = gemm.transposed() if size[0] > size[2] else gemm
+    assert few.form(HOST) == "dots"
+    assert dot_products.plan(few, HOST).arithmetic.group > 1
+    check(gemm)
+    check(gemm, machine=AVX2)
 
 
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
