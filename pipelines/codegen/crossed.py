@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory
 from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.groups import Group
@@ -19,6 +20,8 @@ from hloforge.pipelines.codegen.sums_apart import ApartLoops
 _LEAST_ALONG, _LEAST_ACROSS = 8, 8
 # Squares in a row from which on those at its end have loops of their own.
 _MANY_SQUARES = 4
+# Bytes of elements of which squares of joined rows gain: wider ones are read across as fast.
+_NARROW = 2
 # Arrays that are kept for a square of the places, 4 KiB of f32 each.
 _MOST_HELD = 2
 
@@ -48,7 +51,8 @@ class CrossedLoops(ApartLoops):
             return None
         place, found = self._nest.analysis(self._in_memory)
         last = place[groups[-1].dims[-1]].terms[0][0]
-        for group in groups[:-1]:
+        # Rows too short for squares may follow each other along another loop, as those of ``x.transpose(2, 1, 0)``.
+        for group in (*groups[:-1], *self._joined_groups()):
             symbol = place[group.dims[-1]].terms[0][0]
             loads = [
                 (array, number)
@@ -67,6 +71,20 @@ class CrossedLoops(ApartLoops):
             if not is_small or (len(held) == len(loads) and all(lanes)):
                 return Crossing(group, groups[-1], held, lanes)
         return None
+
+    def _joined_groups(self) -> list[Group]:
+        """Loops that are one in the order of what is read, though not in that of the results."""
+        place, found = self._nest.analysis(self._in_memory)
+        groups, joined = self._groups[:-1], []
+        if any(elements.size(array.element) > _NARROW for array, _ in found.loads):
+            return []
+        for inner in groups:
+            for outer in groups if inner.size < _LEAST_ALONG else []:
+                one, other = (place[group.dims[-1]].terms[0][0] for group in (outer, inner))
+                factors = [dict(number.terms) for _, number in found.loads]
+                if outer is not inner and all(own.get(one, 0) == inner.size * own.get(other, 0) for own in factors):
+                    joined.append(Group((*outer.dims, *inner.dims), (*outer.sizes, *inner.sizes)))
+        return joined
 
     def _by_squares(self, crossing: Crossing) -> None:
         """Two loops by squares, which are read in the order of memory first, and kept beside each other.

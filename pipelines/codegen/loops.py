@@ -49,7 +49,8 @@ class NestWriter(CrossedLoops):
             elif crossed is None:
                 self._over(self._groups, self._store_maps)
             else:
-                rest = [group for group in self._groups if group not in (crossed.first, crossed.second)]
+                dims = {*crossed.first.dims, *crossed.second.dims}
+                rest = [group for group in self._groups if dims.isdisjoint(group.dims)]
                 self._over(rest, lambda: self._by_squares(crossed))
             return
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]

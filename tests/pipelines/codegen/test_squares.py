@@ -44,6 +44,12 @@ def test_squares_at_the_ends_have_loops_of_their_own(shape: tuple[int, ...]) -> 
     check(lambda x: (x.T * 3, x.T + x.reshape(x.shape[::-1])), x)
 
 
+@pytest.mark.parametrize("shape", [(2, 64, 10, 6), (3, 40, 7, 5), (1, 33, 100, 2), (9, 16, 3, 3)])
+def test_short_rows_that_follow_each_other_are_squares(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).integers(-99, 99, shape).astype(np.int8)
+    check(lambda x, y: (x.transpose(0, 3, 2, 1), y.transpose(3, 0, 2, 1) + 1), x, x.astype(np.int16))
+
+
 @pytest.mark.parametrize("at_end", [False, True])
 def test_padding_is_not_read(at_end: bool) -> None:
     x = np.ones((64, 32), np.float32)
