@@ -6,6 +6,8 @@ Several columns are read at once, each with sums of its own in a register, which
         for vector of terms:
             sums[row, column] += row * column
         store the sum of each register
+
+Bytes are multiplied in groups of four terms where the processor has instructions for it (``arithmetic.py``).
 """
 
 from __future__ import annotations
