@@ -1,10 +1,11 @@
 """Threads that help with the dispatches of a call: workgroups are taken by number, by whoever is free.
 
 IREE's pool takes 60 to 150 µs to hand a dispatch over. Here the caller publishes it and begins itself; a helper that
-comes late finds nothing left. A call that has the pool wakes the helpers once, when it begins, and they look for its
-next dispatch without sleeping: waking a thread takes the system up to 50 µs, and a hand-over to one that is awake some
-hundred nanoseconds. A helper that finds nothing for long sleeps all the same, because the call may be in a long kernel
-of one workgroup. There is one pool for a process. A call that finds it taken does all of its work itself.
+comes late finds nothing left. A call that has the pool wakes the helpers when it begins, and they look for its next
+dispatch, and for the next call's, without sleeping: waking a thread takes the system 50 µs, on virtual machines up to
+some hundred, and a hand-over to one that is awake some hundred nanoseconds. A helper that finds nothing lets other
+threads run between two looks, and sleeps after a while. There is one pool for a process. A call that finds it taken
+does all of its work itself.
 
 The caller takes workgroups from the first on and helpers from the last on, so that of dispatch after dispatch over the
 same array each reads what it wrote itself, which is in its own cache.
@@ -30,9 +31,9 @@ TAKEN, SLEEPERS, SYSCALL, CALLS, KERNEL, STATE, COUNT, OPEN, NEXT, LAST, INSIDE,
 )  # fmt: skip
 _LINE = 64
 _MOST_HELPERS = 15
-# Looks at a number before a thread sleeps, or lets others run: some 20 µs; and how often it lets others run before it
-# sleeps while a call has the pool: some 300 µs where no other wants its processor.
-_LOOKS, _YIELDS = 400, 1000
+# Looks at a number before a thread lets others run, some 20 µs; and how often a helper does before it sleeps, some
+# 1.5 ms where no other thread wants its processor. (OpenMP's threads wait for 5 to 200 ms without letting others run.)
+_LOOKS, _YIELDS = 400, 5000
 # Numbers of system calls and operations of x86-64 Linux.
 _YIELD, _FUTEX, _WAIT, _WAKE = 24, 202, 128, 129
 _FLUSHING = 0x8040
@@ -113,7 +114,7 @@ entry:
   %control = alloca i32, align 4
 {_at("kernel.at", KERNEL)}{_at("state.at", STATE)}{_at("count.at", COUNT)}{_at("next.at", NEXT)}{_at("open.at", OPEN)}
 {_at("calls.at", CALLS)}{_at("inside.at", INSIDE)}{_at("sleepers.at", SLEEPERS)}{_at("system.at", SYSCALL)}
-{_at("last.at", LAST)}{_at("taken.at", TAKEN)}
+{_at("last.at", LAST)}
   %system = load ptr, ptr %system.at
   call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 64, i1 false)
   call void @llvm.x86.sse.stmxcsr(ptr %control)
@@ -136,11 +137,8 @@ wait:
   %soon = icmp ult i64 %looks, {_LOOKS}
   br i1 %soon, label %look, label %patience
 patience:
-  %holder = load atomic i64, ptr %taken.at seq_cst, align 8
-  %in.call = icmp ne i64 %holder, 0
   %patient = icmp ult i64 %looks, {_LOOKS + _YIELDS}
-  %stays = and i1 %in.call, %patient
-  br i1 %stays, label %let, label %sleep
+  br i1 %patient, label %let, label %sleep
 let:
   %yielded = call i64 (i64, ...) %system(i64 {_YIELD})
   br label %look
