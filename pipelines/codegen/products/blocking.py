@@ -17,8 +17,9 @@ from hloforge.pipelines.framework.machine import Machine
 _TILE_CYCLES, _SUM_CYCLES = 12, 1
 # Multiplications and additions of vectors in a cycle (1 on a Zen 4, 2 on a Zen 5), and cycles until one is made.
 _RATE, _LATENCY = 1.5, 4
-# What a load costs beside multiplications: two are made in a cycle, of which some wait for the second-level cache.
-_LOAD_CYCLES = 0.2
+# What loads of the left and of the right factor cost beside multiplications: two are made in a cycle, and those of the
+# right one come from the second-level cache.
+_LOAD_CYCLES, _FAR_LOAD_CYCLES = 0.2, 0.4
 # Rows of a tile: those of a matrix whose rows lie a multiple of 4 KiB apart share one set of the first-level cache,
 # which has eight lines. Tiles of one vector have many sums only by many rows.
 _MOST_ROWS, _MOST_ROWS_OF_ONE = 8, 14
@@ -77,7 +78,7 @@ def cycles_of(tile: Tile, rows: int, columns: int, depth: int, parts: int = 1) -
         parts: of a number; terms of complex ones are two multiplications.
     """
     sums = tile.rows * tile.vectors
-    step = parts * (max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * (tile.rows + tile.vectors))
+    step = parts * (max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * tile.rows + _FAR_LOAD_CYCLES * tile.vectors)
     tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
     return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
 

@@ -11,6 +11,9 @@ from hloforge.pipelines.codegen.lang.values import I8, Number, Value, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 
+# Terms between a prefetch and its use: of 4, 6, 8, 12, 16 and 32 the best for products of 16 to 512 rows.
+_AHEAD = 8
+
 
 @dataclass(frozen=True)
 class Side:
@@ -22,6 +25,7 @@ class Side:
         along: between terms of the innermost loop.
         align: of an element in memory.
         signed: whether integers narrower than the sums have a sign.
+        is_far: whether terms lie so far apart that the processor does not fetch the next ones by itself.
     """
 
     kind: str
@@ -29,6 +33,7 @@ class Side:
     along: int
     align: int
     signed: bool = True
+    is_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,9 +109,12 @@ def add_terms(
         at, place = distances
         if ahead is not None:
             ahead.fetch(function, place)
+        addresses = _addresses(function, vectors, place, tile.vectors, right.across)
+        if right.is_far:
+            fetch(function, addresses, right.along)
         loaded = [
             arithmetic.vectors_of(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
-            for vector in _addresses(function, vectors, place, tile.vectors, right.across)
+            for vector in addresses
         ]
         following = []
         for row, address in enumerate(_addresses(function, rows, at, tile.rows, left.across)):
@@ -126,6 +134,17 @@ def loops_of(terms: Number, left: Side, right: Side, turns: Sequence[Turn], most
     """The loops over the terms of a tile, which count the bytes of both factors."""
     around = [Terms(turn.count, turn.most, (turn.left, turn.right)) for turn in turns]
     return [*around, Terms(terms, most if isinstance(terms, Value) else int(terms), (left.along, right.along))]
+
+
+def fetch(function: Function, addresses: Sequence[Value], along: int) -> None:
+    """Let the processor get what is read at these addresses some terms later.
+
+    Args:
+        along: bytes between terms.
+    """
+    for address in addresses:
+        ahead = function.offset(address, I8, _AHEAD * along)
+        function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 3, i32 1)")
 
 
 def zeros(function: Function, tile: Tile, kind: str) -> list[Value]:

@@ -25,7 +25,7 @@ from hloforge.pipelines.codegen.lang.values import (
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import SCALAR, carrying, each
-from hloforge.pipelines.codegen.products.micro_kernel import wide
+from hloforge.pipelines.codegen.products.micro_kernel import fetch, wide
 from hloforge.pipelines.codegen.products.operands import Matrix, Stored, strided
 from hloforge.pipelines.codegen.products.shuffles import interleaved, joined, transposed
 
@@ -94,6 +94,7 @@ def _copy_rows(
     """Terms whose columns are next to each other."""
     step = matrix.row * arithmetic.group
     with carrying(function, 0, steps, [target, *columns]) as (loop, _, (to, *places)):
+        fetch(function, places, step * matrix.bytes)
         for number, place in enumerate(places):
             vectors = [
                 element(

@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 
 # Rows of a chunk at most; and what it has at least, where the right factor is packed again for each: rows, else tiles.
 _CHUNK_ROWS, _LEAST_ROWS, _LEAST_TILES = 1024, 256, 8
-# From so many tiles that read a strip on, packing it pays where its columns are next to each other.
-_PACKED_TILES = 4
-# Bytes between terms up to which a strip is read in place as fast as from a copy.
+# Bytes between terms up to which the processor fetches the next ones by itself.
 _NEAR = 1024
+# From so many tiles that read a strip on, packing it pays where its columns are next to each other: where terms lie a
+# multiple of so many bytes apart, so that they share a few places of the first-level cache, and where they are far.
+_SHARED_SETS = 4096
+_PACKED_TILES, _PACKED_FAR_TILES = 4, 128
 # Terms up to which a strip is read in place for each tile of rows, where results are written row by row: 1000x64x1000
 # takes 0.9 of the time with a packed strip, 700x64x1900 0.4.
 _FEW_TERMS = 64
@@ -148,11 +150,12 @@ def cut_terms(left: Left, tile: Tile, arithmetic: Arithmetic, machine: Machine) 
 
 def packs_right(gemm: Gemm, tiles: int) -> bool:
     """Whether copying a strip of the right factor for so many tiles of rows pays."""
-    is_far = gemm.rhs.row * gemm.rhs.bytes > _NEAR
+    row = gemm.rhs.row * gemm.rhs.bytes
+    least = _PACKED_TILES if row % _SHARED_SETS == 0 else _PACKED_FAR_TILES
     return (
         gemm.rhs.column != 1
         or (gemm.rhs.kind != gemm.sums and tiles > 2)
-        or (tiles >= _PACKED_TILES and is_far and gemm.k > 32)
+        or (tiles >= least and row > _NEAR and gemm.k > 32)
     )
 
 
@@ -335,7 +338,8 @@ class TiledProduct:
             if self.gemm.n % tile.columns == 0:
                 places = places[:1]
             row = matrix.row * matrix.bytes
-            return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed), tuple(turns)
+            side = Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed, is_far=row > _NEAR)
+            return places, side, tuple(turns)
         size, along = self.arithmetic.unit_bytes, tile.columns
         if self.plan.strips is not None:
             starts, across, along = self.vectors, 0, tile.lanes
