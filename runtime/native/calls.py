@@ -27,8 +27,6 @@ from hloforge.runtime.session.arrays import Codec
 LIBRARY, CONSTANTS = "library.so", "constants.bin"
 # Bytes of code, and of constants of a vmfb in memory, that are copied beside those of IREE. A file's are mapped.
 _MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 29
-# Workgroups of a call, of some 10 µs each, that are worth waking other threads, which takes up to 50 µs.
-_LEAST_SHARED = 6
 # Bytes of frames that stay for the next calls: to get as many from the system takes up to 0.3 ms a megabyte.
 _KEPT = 1 << 28
 _SECOND = 10**9
@@ -89,8 +87,7 @@ class NativeCalls:
         weights: Sequence[np.ndarray[Any, Any]] = (),
     ) -> None:
         self._program, self._host, self._weights = program, host, weights
-        shared = sum(part.workgroups for part in program.schedule.parts if part.workgroups > 1)
-        self._threads = threads if shared >= _LEAST_SHARED else 1
+        self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
         self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))

@@ -30,7 +30,7 @@ _VECTOR_NS = 0.3
 # Bytes of factors that a core reads from the last cache or memory in a nanosecond.
 _BYTES_PER_NS = 25
 # From this time on handing a product over to workers pays, and no piece is to be shorter than the other number.
-_SHARED_NS, _PIECE_NS = 20_000, 10_000
+_SHARED_NS, _PIECE_NS = 30_000, 10_000
 
 
 @dataclass(frozen=True)
