@@ -39,8 +39,8 @@ _SCRATCHES = 3
 # core's cache to another's.
 _SHARE = 1 << 17
 _LEAST_SHARES, _MOST_SHARES = 4, 8
-# What an element costs that is moved.
-_COPIED = 1
+# What an element costs that is moved, and more where it is read across the order of memory.
+_COPIED, _CROSSED = 1, 4
 # Elements from which on a result lies in a parameter that the caller gives up.
 _LARGE = 1 << 14
 # Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
@@ -217,14 +217,21 @@ class _Program:
             # Columns that rows are added up to: what each workgroup reads of a row is a piece of it.
             row = math.prod(size for d, size in enumerate(step.shape) if d not in step.dims)
             most = min(most, row * elements.size(step.reductions[0].operands[0].element) // _PIECE_OF_ROW)
-        cost = step.analysis(self._generator.in_memory)[1].cost * math.prod(step.shape)
-        return _share_count(cost, most)
+        return _share_count(self._cost(step) * math.prod(step.shape), most)
+
+    def _cost(self, nest: Nest) -> int:
+        """What an element of a nest costs, in sums."""
+        place, found = nest.analysis(self._generator.in_memory)
+        if not place or not place[-1].terms:
+            return found.cost
+        last = place[-1].terms[0][0]
+        crossed = sum(abs(dict(number.terms).get(last, 0)) > 1 for _, number in dict.fromkeys(found.loads))
+        return found.cost + _CROSSED * crossed
 
     def _copies(self, array: Array, target: Slot) -> bool:
         """Copy an array by several workgroups, if it is worth them."""
         nest = Nest(shape=array.shape, maps=[array])
-        in_memory = self._generator.in_memory
-        cost = _COPIED if in_memory(array) else max(nest.analysis(in_memory)[1].cost, _COPIED)
+        cost = _COPIED if self._generator.in_memory(array) else max(self._cost(nest), _COPIED)
         outer = next((size for size in array.shape if size > 1), 1)
         count = _share_count(cost * array.elements, outer)
         if count < 2:

@@ -77,8 +77,6 @@ def _packed(generator: Generator, op: Op) -> tuple[Strips, int] | None:
     if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
     if op.name == "dot_general":
-        if op.operands[1].element == "f32":
-            return None
         strips = product_of(op, generator.extensions).packed(generator.machine)
         return (strips, 0) if strips else None
     convolution = convolution_of(op, generator.extensions)

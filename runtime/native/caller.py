@@ -320,6 +320,8 @@ def _code() -> _Entries:
     memory.memory[: section.size] = section.data
     memory.protect(0, section.size, mmap.PROT_READ | mmap.PROT_EXEC)
     call, work = (memory.start + unit.defined[name].value for name in ("call", "work"))
+    # Helpers run it until the process has ended, after the interpreter has.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
     _KEPT.append(entries := _Entries(memory, call, work))
     return entries
 

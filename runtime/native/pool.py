@@ -31,9 +31,9 @@ TAKEN, SLEEPERS, SYSCALL, CALLS, KERNEL, STATE, COUNT, OPEN, NEXT, LAST, INSIDE,
 )  # fmt: skip
 _LINE = 64
 _MOST_HELPERS = 15
-# Looks at a number before a thread lets others run, some 20 µs; and how often a helper does before it sleeps, some
-# 1.5 ms where no other thread wants its processor. (OpenMP's threads wait for 5 to 200 ms without letting others run.)
-_LOOKS, _YIELDS = 400, 5000
+# Looks at a number before a thread lets others run, some 20 µs; and cycles until a helper sleeps, some 1.5 ms. (Threads
+# of OpenMP wait for 5 to 200 ms without letting others run.)
+_LOOKS, _CYCLES = 400, 4_000_000
 # Numbers of system calls and operations of x86-64 Linux.
 _YIELD, _FUTEX, _WAIT, _WAKE = 24, 202, 128, 129
 _FLUSHING = 0x8040
@@ -45,6 +45,7 @@ def _at(name: str, word: int) -> str:
 
 TEXT = f"""
 declare void @llvm.x86.sse2.pause()
+declare i64 @llvm.readcyclecounter()
 
 define internal void @wake(ptr %pool) noinline nounwind {{
 entry:
@@ -124,10 +125,11 @@ entry:
   call void @llvm.x86.sse.ldmxcsr(ptr %control)
   br label %idle
 idle:
-  %seen = phi i32 [ 0, %entry ], [ %calls, %leave ]
+  %seen = phi i32 [ 0, %entry ], [ %seen, %sleep ], [ %calls, %leave ]
+  %since = call i64 @llvm.readcyclecounter()
   br label %look
 look:
-  %looks = phi i64 [ 0, %idle ], [ %looks.more, %wait ], [ %looks.more, %let ], [ 0, %sleep ]
+  %looks = phi i64 [ 0, %idle ], [ %looks.more, %wait ], [ %looks.more, %let ]
   %calls = load atomic i32, ptr %calls.at seq_cst, align 4
   %new = icmp ne i32 %calls, %seen
   br i1 %new, label %enter, label %wait
@@ -137,7 +139,9 @@ wait:
   %soon = icmp ult i64 %looks, {_LOOKS}
   br i1 %soon, label %look, label %patience
 patience:
-  %patient = icmp ult i64 %looks, {_LOOKS + _YIELDS}
+  %now = call i64 @llvm.readcyclecounter()
+  %waited = sub i64 %now, %since
+  %patient = icmp ult i64 %waited, {_CYCLES}
   br i1 %patient, label %let, label %sleep
 let:
   %yielded = call i64 (i64, ...) %system(i64 {_YIELD})
@@ -147,7 +151,7 @@ sleep:
   %expected = zext i32 %seen to i64
   %0 = call i64 (i64, ...) %system(i64 {_FUTEX}, ptr %calls.at, i64 {_WAIT}, i64 %expected, ptr null, ptr null, i64 0)
   %awake = atomicrmw sub ptr %sleepers.at, i64 1 seq_cst
-  br label %look
+  br label %idle
 enter:
   %entered = atomicrmw add ptr %inside.at, i64 1 seq_cst
   %is.open = load atomic i64, ptr %open.at seq_cst, align 8
@@ -219,6 +223,8 @@ def _begin(code: int, memory: np.ndarray[Any, Any]) -> bool:
     handle = ctypes.c_ulong()
     create = ctypes.CDLL(None).pthread_create
     create.argtypes = [ctypes.c_void_p] * 4
+    # A helper may look at its memory until the process has ended, after the interpreter has.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         return not create(ctypes.addressof(handle), None, code, memory.__array_interface__["data"][0])

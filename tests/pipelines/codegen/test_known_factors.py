@@ -153,3 +153,16 @@ def test_weights_of_floats_that_are_read_as_fast_in_place(size: int, outputs: in
     x, w = normal(1, size, size, 16), normal(3, 3, 16, outputs)
     assert not _strips(lambda x: _layer(x, w), x)
     check(lambda x: _layer(x, w), x)
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(64, 37, 320), (33, 130, 273), (100, 65, 259)])
+def test_products_of_floats(rows: int, depth: int, columns: int, is_transposed: bool) -> None:
+    x, w = normal(rows, depth), normal(columns, depth) if is_transposed else normal(depth, columns)
+
+    def dense(x: Any) -> Any:
+        known = jax.lax.optimization_barrier(jnp.asarray(w))
+        return jnp.tanh(x @ (known.T if is_transposed else known))
+
+    assert len(_strips(dense, x)) == 1
+    check(dense, x)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -316,3 +318,21 @@ func.func @main(%x: tensor<256xf32>) -> tensor<1024xf32> {{
         assert session._native is not None
         np.testing.assert_allclose(session(x), table @ x, rtol=1e-4, atol=1e-3)
     assert isinstance(session._native._program.constants, np.memmap)
+
+
+def test_helpers_outlive_what_the_interpreter_frees(tmp_path: Path) -> None:
+    """They look at the pool and run its code until the process has ended."""
+    path = tmp_path / "shared.vmfb"
+    hloforge.compile(LARGE).save(path)
+    script = f"""
+import gc, time, numpy, hloforge
+from hloforge.runtime.native import caller, pool
+session = hloforge.load({str(path)!r}, threads=2)
+session(*[numpy.ones((512, 512), numpy.float32)] * 2)
+pool.pool().memory = None
+caller._KEPT.clear(), caller._code.cache_clear(), caller._method.cache_clear()
+del session
+gc.collect()
+time.sleep(0.01)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
