@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
@@ -78,3 +81,27 @@ def test_random_numbers_are_drawn_once_a_call(written: list[bool]) -> None:
     again = f(x), f(x)
     assert not torch.equal(*first) and all(map(torch.equal, first, again))
     assert written == [True] * 4
+
+
+def test_memory_of_the_last_call_holds_other_tensors(written: list[bool]) -> None:
+    """New numbers, other strides, and conjugates at the address of the last call are what they are."""
+    f = torch.compile(lambda x: x * 2 + 1, backend="hloforge", dynamic=False)
+    memory = torch.randn(9, dtype=torch.complex64)
+    square = memory.view(3, 3)
+    for x in (square, square, square.T, square.conj(), square.neg(), square):
+        torch.testing.assert_close(f(x), x * 2 + 1)
+        memory += 1
+    assert all(written)
+
+
+def test_arguments_are_not_kept() -> None:
+    """What shows their memory to a program is no reference to them."""
+    freed: list[int] = []
+    array = np.ones((64, 64), np.float32)
+    weakref.finalize(array, freed.append, 1)
+    x = torch.from_numpy(array)
+    f = torch.compile(lambda x: x * 2 + 1, backend="hloforge", dynamic=False)
+    torch.testing.assert_close(f(x), x * 2 + 1)
+    del x, array
+    gc.collect()
+    assert freed == [1]

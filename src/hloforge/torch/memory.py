@@ -49,10 +49,10 @@ def inverse(order: Order) -> Order:
 
 
 class Argument:
-    """One argument of a program: IREE's view of its memory, made again when it lies elsewhere than in the last call.
+    """One argument of a program: an array, or IREE's view, of its memory, made again when it lies elsewhere.
 
-    A view refers to an address, not to the tensor: it keeps nothing alive, and is right for whichever tensor of the
-    same sizes lies there.
+    Both refer to an address, not to the tensor: they keep nothing alive, and are right for whichever tensor of the same
+    sizes lies there.
 
     Args:
         like: what is passed, a tensor or a FakeTensor of fixed sizes.
@@ -73,6 +73,7 @@ class Argument:
         "_is_plain",
         "_last",
         "_order",
+        "_seen",
         "_sizes",
         "_strides",
     )
@@ -89,13 +90,29 @@ class Argument:
         self._hal_type = hal_type(physical.element)
         self._dimensions = list(physical.dimensions)
         self._last: tuple[int, Any] = (0, None)
+        self._seen: tuple[int, np.ndarray[Any, Any] | None] = (0, None)
 
     def array(self, tensor: torch.Tensor) -> np.ndarray[Any, Any] | None:
-        """The elements in the order in which the program takes them, not copied if they lie so; None off the CPU."""
+        """The elements in the order in which the program takes them, not copied if they lie so; None off the CPU.
+
+        Parameters of a model lie where they lay in the last call, so that their array is the same.
+        """
         if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
             return None
+        if self._bytes and self._lies_as_expected(tensor):
+            address = tensor.data_ptr()
+            last, seen = self._seen
+            if last != address or seen is None:
+                memory: Any = (ctypes.c_char * self._bytes).from_address(address)
+                seen = np.ndarray(self._dimensions, self._codec.dtype, memory)
+                self._seen = address, seen
+            return seen
         array = to_numpy(tensor if self._is_plain else tensor.permute(self._order))
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def _lies_as_expected(self, tensor: torch.Tensor) -> bool:
+        is_same = tensor.stride() == self._strides and tensor.shape == self._sizes and tensor.dtype is self._dtype
+        return is_same and not tensor.is_conj() and not tensor.is_neg()
 
     def view(self, tensor: torch.Tensor, borrowed: list[Range]) -> Any:
         """IREE's buffer view of a tensor.
