@@ -43,8 +43,9 @@ from hloforge.pipelines.codegen.updates import write_update
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
 
-# Of a cache, in bytes: what workgroups share out; and bytes that one looks up, which takes it some 80 µs.
-_LINE, _BYTES_OF_PIECE = 64, 1 << 20
+# Of a cache, in bytes: what workgroups share out; and bytes that one looks up in some 10 µs, by vectors and one by one.
+_LINE, _VECTORS_PIECE, _BYTES_PIECE = 64, 1 << 17, 1 << 14
+_LEAST_PIECES = 4
 
 
 def write_with_epilogue(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array]) -> None:
@@ -249,13 +250,18 @@ def _byte_table(generator: Generator, op: Op, share: Share | None) -> None:
         start, stop = ((share.number + more) * lines for more in range(2))
         first = start.udiv(share.count) * _LINE
         last = (stop.udiv(share.count) * _LINE).minimum(op.result.elements)
-    by_vectors = VBMI in generator.extensions and generator.machine.vector_bytes >= _LINE
+    by_vectors = _has_vectors_of_tables(generator)
     given, taken, made = map(generator.pointer, (table, codes, op.result))
     look_up(function, given, taken, made, first, last, by_vectors=by_vectors)
 
 
 def _table_workgroups(generator: Generator, op: Op) -> int:
-    return max(1, min(op.result.elements // _BYTES_OF_PIECE, 4 * generator.machine.workers))
+    pieces = op.result.elements // (_VECTORS_PIECE if _has_vectors_of_tables(generator) else _BYTES_PIECE)
+    return min(pieces, 4 * generator.machine.workers) if pieces >= _LEAST_PIECES else 1
+
+
+def _has_vectors_of_tables(generator: Generator) -> bool:
+    return VBMI in generator.extensions and generator.machine.vector_bytes >= _LINE
 
 
 _Writer = Callable[["Generator", Op, Share | None], None]

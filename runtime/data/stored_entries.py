@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-# Of what processors load as one vector.
-ALIGNMENT = 64
+from hloforge.runtime.data.aligned import aligned
+
 # Of a local header: its own length, and where those of the name and of the extra field are.
 HEADER, _LENGTHS = 30, 26
 
@@ -22,7 +22,7 @@ HEADER, _LENGTHS = 30, 26
 def entry_bytes(source: str | PathLike[str] | bytes, name: str) -> np.ndarray[Any, Any]:
     """The bytes of an entry that is not compressed: mapped from a file, or as they lie in the source.
 
-    They are copied where they lie at an address that ``ALIGNMENT`` does not divide. Check sums are not compared.
+    They are copied where they lie at an address that 64 does not divide. Check sums are not compared.
 
     Raises:
         Exception: one of ``integrity.DAMAGE``, of a damaged zip or one without the entry.
@@ -36,13 +36,3 @@ def entry_bytes(source: str | PathLike[str] | bytes, name: str) -> np.ndarray[An
     if isinstance(source, bytes):
         return aligned(np.frombuffer(source, np.uint8, entry.file_size, start))
     return aligned(np.memmap(source, np.uint8, "r", start, entry.file_size))
-
-
-def aligned(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Bytes at an address that ``ALIGNMENT`` divides: the given ones, or a copy."""
-    if data.ctypes.data % ALIGNMENT == 0:
-        return data
-    room = np.empty(data.size + ALIGNMENT, np.uint8)
-    place = -room.ctypes.data % ALIGNMENT
-    room[place : place + data.size] = data
-    return room[place : place + data.size]

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.runtime.data.aligned import aligned_bytes
 from hloforge.runtime.data.integrity import DAMAGE
-from hloforge.runtime.data.stored_entries import ALIGNMENT, entry_bytes
+from hloforge.runtime.data.stored_entries import entry_bytes
 from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
 from hloforge.runtime.native.result_memory import maker
@@ -57,7 +58,7 @@ def native_program(source: str | PathLike[str] | bytes) -> NativeProgram | None:
                 return None
             if isinstance(source, bytes) and sizes.get(CONSTANTS, 0) > _MOST_CONSTANTS:
                 return None
-            constants = entry_bytes(source, CONSTANTS) if sizes.get(CONSTANTS) else _aligned(0)
+            constants = entry_bytes(source, CONSTANTS) if sizes.get(CONSTANTS) else aligned_bytes(0)
             library = Library(archive.read(LIBRARY))
     except (*DAMAGE, MappingError):
         return None
@@ -87,7 +88,8 @@ class NativeCalls:
         weights: Sequence[np.ndarray[Any, Any]] = (),
     ) -> None:
         self._program, self._host, self._weights = program, host, weights
-        self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
+        # No more than have something to do, because those that wait for it take their processors.
+        self._threads = min(threads, max((part.workgroups for part in program.schedule.parts), default=1))
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
         self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))
@@ -162,7 +164,7 @@ class NativeCalls:
             times: where calls are to write when each dispatch ends.
         """
         program, schedule = self._program, self._program.schedule
-        transient = _aligned(schedule.transient)
+        transient = aligned_bytes(schedule.transient)
         known = {schedule.arrays: _address(transient), schedule.arrays + 1: _address(program.constants)}
         if self._host is not None:
             known[schedule.arrays + 2] = _address(self._host)
@@ -183,7 +185,7 @@ class NativeCalls:
         addresses = np.zeros(max(schedule.arrays, 1), np.int64)
         patches, parts = _words(places), _words(dispatches)
         # The states of a dispatch and of a workgroup.
-        state = _aligned(2 * caller.STATE_BYTES)
+        state = aligned_bytes(2 * caller.STATE_BYTES)
         state[:] = 0
         context = np.zeros(caller.WORDS, np.int64).view(_Context)
         context[caller.ARRAYS], context[caller.FORMS] = schedule.arrays, _address(forms)
@@ -223,10 +225,3 @@ def _words(rows: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
 def _address(array: np.ndarray[Any, Any]) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
-
-
-def _aligned(size: int) -> np.ndarray[Any, Any]:
-    """Bytes whose address 64 divides."""
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -_address(memory) % ALIGNMENT
-    return memory[start : start + size]

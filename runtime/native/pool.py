@@ -24,12 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.runtime.data.aligned import aligned_bytes
+
 # Words of the pool's memory, by lines of the cache, because a hand-over takes as long as their ways between cores: what
 # changes rarely; what helpers look at; what the caller says of a dispatch; what all change.
 TAKEN, SLEEPERS, SYSCALL, CALLS, KERNEL, STATE, COUNT, OPEN, NEXT, LAST, INSIDE, WORDS = (
     *(0, 1, 2), 8, *(16, 17, 18), *(24, 25, 26, 27), 32
 )  # fmt: skip
-_LINE = 64
 _MOST_HELPERS = 15
 # Looks at a number before a thread lets others run, some 20 µs; and cycles until a helper sleeps, some 1.5 ms. (Threads
 # of OpenMP wait for 5 to 200 ms without letting others run.)
@@ -190,8 +191,7 @@ class _Pool:
     """
 
     def __init__(self) -> None:
-        room = np.zeros(8 * WORDS + _LINE, np.uint8)
-        self.memory = room[-room.ctypes.data % _LINE :][: 8 * WORDS].view(np.int64)
+        self.memory = aligned_bytes(8 * WORDS).view(np.int64)
         self._helpers = 0
         self._lock = threading.Lock()
         self._forget()

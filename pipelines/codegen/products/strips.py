@@ -96,12 +96,17 @@ class Strips:
         found = np.lib.stride_tricks.as_strided(flat[start:], tuple(size for size, _ in dims), strides)
         count, run = math.prod(size for size, _ in self.matrices), self.loops[-1][0]
         found = found.reshape(count, -1, run, self.columns[0])
-        found = np.pad(found, [(0, 0), (0, 0), (0, -run % self.group), (0, 0)])
+        if run % self.group:
+            found = np.pad(found, [(0, 0), (0, 0), (0, -run % self.group), (0, 0)])
         found = found.reshape(count, -1, self.group, self.columns[0])
-        found = np.pad(found, [(0, 0), (0, self.steps - found.shape[1]), (0, 0), (0, 0)])
-        firsts = np.minimum(np.arange(self.vectors) * self.lanes, self.columns[0] - self.lanes)
+        if found.shape[1] < self.steps:
+            found = np.pad(found, [(0, 0), (0, self.steps - found.shape[1]), (0, 0), (0, 0)])
         # [matrices, steps, group, vectors, lanes]
-        found = found[..., firsts[:, None] + np.arange(self.lanes)]
+        if self.columns[0] % self.lanes:
+            firsts = np.minimum(np.arange(self.vectors) * self.lanes, self.columns[0] - self.lanes)
+            found = found[..., firsts[:, None] + np.arange(self.lanes)]
+        else:
+            found = found.reshape(*found.shape[:-1], self.vectors, self.lanes)
         parts = [np.ascontiguousarray(found.transpose(0, 3, 1, 4, 2)).view(np.int32)[..., 0]]
         if self.beginning:
             sums = found.astype(np.int64).sum((1, 2)) * self.beginning

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from hloforge.runtime.data.aligned import ALIGNMENT
 from hloforge.runtime.data.integrity import DAMAGE
-from hloforge.runtime.data.stored_entries import ALIGNMENT, entry_bytes
+from hloforge.runtime.data.stored_entries import entry_bytes
 
 
 @settings(max_examples=30, deadline=None)
