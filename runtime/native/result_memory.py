@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.runtime.data.aligned import aligned_bytes
+
 # Bytes of a result from which on the C library asks the system, and of all blocks that wait for another result.
 LEAST, MOST = 1 << 17, 1 << 28
-_ALIGNMENT, _SIZES = 64, 4096
+_SIZES = 4096
 
 
 class ResultMemory:
@@ -51,7 +53,7 @@ class ResultMemory:
         with self._lock:
             block = self._taken(size)
         if block is None:
-            block = _aligned(size)
+            block = aligned_bytes(size)
         shown = _shown(size).from_buffer(block)
         shown.pool, shown.block = self, block
         return np.ndarray(shape, dtype, shown)
@@ -95,12 +97,6 @@ def _shown(size: int) -> Any:
 
 def _give_back(shown: Any) -> None:
     shown.pool.take_back(shown.block)
-
-
-def _aligned(size: int) -> np.ndarray[Any, Any]:
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-    return memory[start : start + size]
 
 
 RESULTS = ResultMemory(MOST)

@@ -98,5 +98,5 @@ def _guarded_memory(at_end: bool) -> Iterator[None]:
         kept.append(Guarded(whole, at_end=at_end))
         return kept[-1].array(np.zeros(whole, np.uint8))[:size]
 
-    with mock.patch.object(calls, "_aligned", aligned):
+    with mock.patch.object(calls, "aligned_bytes", aligned):
         yield
