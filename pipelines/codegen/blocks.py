@@ -63,7 +63,7 @@ class Generator:
         self.arena = Arena()
         self.constants = bytearray()
         self.slots: dict[Array, Slot] = {}
-        self.writer = KernelWriter(machine.vector_bytes)
+        self.writer = KernelWriter(machine.vector_bytes, machine.l3_bytes)
         self.host_calls: dict[str, int] = {}
         self._host_numbers: list[Slot] = []
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
@@ -204,7 +204,7 @@ class Generator:
 
     def next_kernel(self) -> KernelWriter:
         """Begin another kernel; the one before it."""
-        done, self.writer = self.writer, KernelWriter(self.machine.vector_bytes)
+        done, self.writer = self.writer, KernelWriter(self.machine.vector_bytes, self.machine.l3_bytes)
         for slot in self._dead:
             if slot.where is Where.TRANSIENT:
                 self.arena.give_back(slot.offset, slot.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory
@@ -14,7 +15,7 @@ from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.nest_loops import sum_of
 from hloforge.pipelines.codegen.squares import SIDE, Sizes, fill_square, lanes_of_square
-from hloforge.pipelines.codegen.sums_apart import ApartLoops
+from hloforge.pipelines.codegen.streams import StreamedLoops
 
 # The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
 _LEAST_ALONG, _LEAST_ACROSS = 8, 8
@@ -24,6 +25,8 @@ _MANY_SQUARES = 4
 _NARROW = 2
 # Arrays that are kept for a square of the places, 4 KiB of f32 each.
 _MOST_HELD = 2
+# Of a loop: its first iteration, and the one after the last.
+Ends: TypeAlias = "tuple[Value | int, Value | int]"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Crossing:
     lanes: list[int]
 
 
-class CrossedLoops(ApartLoops):
+class CrossedLoops(StreamedLoops):
     """Writes such loops."""
 
     def _crossed(self) -> Crossing | None:
@@ -91,21 +94,27 @@ class CrossedLoops(ApartLoops):
 
         Squares at the ends are smaller, and have loops of their own, because LLVM makes less of sizes it does not know.
         """
-        function, first = self._function, crossing.first
-        start, stop = self._bounds(-(-first.size // SIDE))
+        function, first, second = self._function, crossing.first, crossing.second
+        squares = -(-first.size // SIDE)
+        across: Ends = 0, -(-second.size // SIDE)
+        if self._share is not None and squares < self._share.count:
+            # Too few rows of squares to share them out: each worker has a part of all.
+            across = self._bounds(-(-second.size // SIDE))
+        start, stop = self._bounds(squares)
         tiles = [self._line(array, SIDE * SIDE) for array, _ in crossing.loads]
         whole = first.size // SIDE
         if first.size % SIDE == 0 or whole < _MANY_SQUARES:
-            self._rows_of_squares(crossing, tiles, (start, stop))
+            self._rows_of_squares(crossing, tiles, (start, stop), across)
             return
-        self._rows_of_squares(crossing, tiles, (start, function.index(stop).minimum(whole)), are_whole=True)
-        self._rows_of_squares(crossing, tiles, (function.index(start).maximum(whole), stop))
+        self._rows_of_squares(crossing, tiles, (start, function.index(stop).minimum(whole)), across, are_whole=True)
+        self._rows_of_squares(crossing, tiles, (function.index(start).maximum(whole), stop), across)
 
     def _rows_of_squares(
         self,
         crossing: Crossing,
         tiles: Sequence[Memory],
-        ends: tuple[Value | int, Value | int],
+        ends: Ends,
+        across: Ends,
         *,
         are_whole: bool = False,
     ) -> None:
@@ -113,6 +122,7 @@ class CrossedLoops(ApartLoops):
 
         Args:
             ends: the first one, and the one after the last.
+            across: the first square of each, and the one after the last.
             are_whole: whether all have as many rows of elements as others.
         """
         function, first, second = self._function, crossing.first, crossing.second
@@ -120,12 +130,17 @@ class CrossedLoops(ApartLoops):
         with function.loop(*ends) as square, self._emitter.scope():
             row = square * SIDE
             rows = SIDE if are_whole else self._within(row, first.size)
+            left, right = across
             if rest and whole >= _MANY_SQUARES:
-                with function.loop(0, whole * SIDE, SIDE) as column, self._emitter.scope():
-                    self._square(crossing, tiles, (row, column), (rows, SIDE))
-                self._square(crossing, tiles, (row, function.index(whole * SIDE)), (rows, rest))
+                end = function.index(right).minimum(whole) if isinstance(right, Value) else whole
+                with function.loop(left, end) as square, self._emitter.scope():
+                    self._square(crossing, tiles, (row, square * SIDE), (rows, SIDE))
+                begin = function.index(left).maximum(whole) if isinstance(left, Value) else whole
+                with function.loop(begin, right), self._emitter.scope():
+                    self._square(crossing, tiles, (row, function.index(whole * SIDE)), (rows, rest))
                 return
-            with function.loop(0, second.size, SIDE) as column, self._emitter.scope():
+            with function.loop(left, right) as square, self._emitter.scope():
+                column = square * SIDE
                 self._square(crossing, tiles, (row, column), (rows, self._within(column, second.size)))
 
     def _square(

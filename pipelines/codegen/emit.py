@@ -46,10 +46,11 @@ class Memory:
         with accessing(function, self.access):
             return elements.load(function, self.pointer, self.element, number, lanes)
 
-    def store(self, value: Element, number: Value) -> None:
+    def store(self, value: Element, number: Value, align: int = 0) -> None:
+        """Args: align: of the address, in bytes, where more is known than of any element."""
         function = self.pointer.function
         with accessing(function, self.access):
-            elements.store(function, value, self.pointer, self.element, number)
+            elements.store(function, value, self.pointer, self.element, number, align)
 
 
 @contextmanager
@@ -151,11 +152,15 @@ class Emitter(Rules):
     def load(self, array: Array, number: Index) -> Element:
         # What these loops make they read at its own place alone, before its memory is written. The number does not
         # tell: it may be the same in other words, quotients of other counters.
+        made = self._made_here(array)
+        return self.memory(array).load(self.value(number)) if made is None else made
+
+    def _made_here(self, array: Array) -> Element | None:
         for scope in reversed(self._scopes):
             if ("made", array) in scope:
                 found: Element = scope["made", array]
                 return found
-        return self.memory(array).load(self.value(number))
+        return None
 
     def splat(self, op: Op) -> Element:
         element, number = op.result.element, splat_of(op)

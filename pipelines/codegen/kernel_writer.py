@@ -31,6 +31,8 @@ class KernelWriter:
 
     Args:
         vector_bytes: of the processor's registers.
+        cached: bytes that the cache of all cores holds: what loops write that go over more is written past it
+            (``streams.py``); 0 for never.
 
     Attributes:
         function: its code.
@@ -38,7 +40,8 @@ class KernelWriter:
         stack: bytes of its stack that are taken.
     """
 
-    def __init__(self, vector_bytes: int) -> None:
+    def __init__(self, vector_bytes: int, cached: int = 0) -> None:
+        self.cached = cached
         self.function = Function(vector_bytes)
         self.slots: list[Slot] = []
         self.stack = 0

@@ -13,7 +13,6 @@ from functools import partial
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.chains import LONGEST
 from hloforge.pipelines.codegen.choices import is_choice
-from hloforge.pipelines.codegen.crossed import CrossedLoops
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory, parts
 from hloforge.pipelines.codegen.evaluate import Condition
@@ -27,10 +26,11 @@ from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_or
 from hloforge.pipelines.codegen.segments import Segment
 from hloforge.pipelines.codegen.selected_rows import SelectedRows, selected_rows
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, short_rows
+from hloforge.pipelines.codegen.streamed_squares import StreamedSquares
 from hloforge.pipelines.codegen.sums import DEAR
 
 
-class NestWriter(CrossedLoops):
+class NestWriter(StreamedSquares):
     """Writes a nest."""
 
     def write(self) -> None:
@@ -46,12 +46,19 @@ class NestWriter(CrossedLoops):
                 self._over(self._groups[:-2], partial(self._by_row_blocks, blocks))
             elif selected is not None:
                 self._over(self._groups[: -selected.inner - 1], partial(self._by_selected_rows, selected))
+            elif crossed is None and (streamed := self._streamed()):
+                self._over(self._groups[:-1], partial(self._by_streams, streamed))
+                self._function.fence()
             elif crossed is None:
                 self._over(self._groups, self._store_maps)
             else:
                 dims = {*crossed.first.dims, *crossed.second.dims}
                 rest = [group for group in self._groups if dims.isdisjoint(group.dims)]
-                self._over(rest, lambda: self._by_squares(crossed))
+                if self._are_panels(crossed):
+                    self._over(rest, partial(self._by_panels, crossed))
+                    self._function.fence()
+                else:
+                    self._over(rest, lambda: self._by_squares(crossed))
             return
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]
         reduced = [group for group in self._groups if group.dims[0] in nest.dims]

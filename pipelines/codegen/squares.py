@@ -119,20 +119,24 @@ def fill_square(
     extent: tuple[Value | int, Value | int],
     stride: int,
     number: Callable[[Value, Value], Value],
+    *,
+    pitch: int = SIDE,
 ) -> None:
-    """Read a square of an array into a tile, whose rows are ``SIDE`` elements along the other loop.
+    """Read a square of an array into a tile, whose rows are elements along the other loop.
 
     Args:
-        extent: elements along and across; fewer than ``SIDE`` at the ends.
+        extent: elements along and across; fewer at the ends.
         stride: elements from one place across to the next.
         number: the number of the element at a place of the square, along and across.
+        pitch: elements from one row of the tile to the next.
     """
     width = elements.size(memory.element)
     kind = _KINDS[width]
     along, across = (function.index(size) for size in extent)
     masked = extent[0] < lanes if isinstance(extent[0], int) else _is_masked(sizes, lanes)
     is_whole = isinstance(extent[1], int) and extent[1] % lanes == 0
-    is_far = stride * width >= _FAR and stride * width * sizes.across > _LARGE
+    # Others fetch what they read themselves.
+    is_far = pitch == SIDE and stride * width >= _FAR and stride * width * sizes.across > _LARGE
     last = (along - lanes).maximum(0)
     with function.loop(0, across, lanes) as column, function.loop(0, along, lanes) as start:
         # The last vector of a square begins early enough to end in it.
@@ -152,7 +156,7 @@ def fill_square(
                 else _load(function, address, kind, lanes)
             )
         for lane, vector in enumerate(square_transposed(function, vectors)):
-            function.store(vector, function.offset(tile.pointer, kind, (row + lane) * SIDE + column))
+            function.store(vector, function.offset(tile.pointer, kind, (row + lane) * pitch + column))
 
 
 def _is_masked(sizes: Sizes, lanes: int) -> bool:

@@ -26,11 +26,13 @@ class VectorAccesses(Accesses):
     Attributes:
         along: the counter that is a vector.
         work: of all operations, in sums.
+        functions: whether transcendental functions are welcome: each element is computed once.
         fits: whether all that was asked for can be.
     """
 
     along: Symbol | None = None
     work: int = 0
+    functions: bool = False
     fits: bool = True
 
     def check(self, number: Index, *, step: int = 1) -> None:
@@ -62,7 +64,8 @@ class VectorAccesses(Accesses):
         cost = cost_of(op)
         self.work += cost
         arrays = (op.result, *op.operands)
-        self.fits = self.fits and cost < _FUNCTION and not any(is_complex(array.element) for array in arrays)
+        is_dear = cost >= _FUNCTION and not self.functions
+        self.fits = self.fits and not is_dear and not any(is_complex(array.element) for array in arrays)
 
 
 class VectorEmitter(Emitter):
@@ -79,6 +82,9 @@ class VectorEmitter(Emitter):
         self._along, self._lanes = along, lanes
 
     def load(self, array: Array, number: Index) -> Element:
+        made = self._made_here(array)
+        if made is not None:
+            return made
         is_along = any(symbol is self._along for symbol, _ in number.terms)
         return self.memory(array).load(self.value(number), self._lanes if is_along else 0)
 

@@ -44,6 +44,12 @@ class Machine:
         "the L2 cache of a core: what passes over it again and again fits into it",
         "Zen 3's, 512 KiB: the smallest of the processors that were measured",
     )
+    l3_bytes: int = _given(
+        1 << 25,
+        "bytes",
+        "the cache that cores share: loops that go over more write large arrays past the caches",
+        "32 MiB of a complex of cores since Zen 3; arrays of 16 MiB fit there two by two, not three by three",
+    )
     workers: int = _given(
         2,
         "workers",

@@ -45,11 +45,11 @@ def load(function: Function, pointer: Value, element: str, place: Number, lanes:
     return function.load(address, kind), function.load(function.offset(address, kind, 1), kind)
 
 
-def store(function: Function, value: Element, pointer: Value, element: str, place: Number) -> None:
-    """Write an element, or a vector of them, to a place of an array."""
+def store(function: Function, value: Element, pointer: Value, element: str, place: Number, align: int = 0) -> None:
+    """Write an element, or a vector of them, to a place of an array, whose address may be known to be aligned."""
     kind = storage(element)
     if not is_complex(element):
-        function.store(_to_memory(single(value), element), function.offset(pointer, kind, place))
+        function.store(_to_memory(single(value), element), function.offset(pointer, kind, place), align)
         return
     real, imaginary = pair(value)
     lanes = lanes_of(real.kind)

@@ -33,6 +33,8 @@ _PURE = "memory(none) willreturn"
 UNROLLED = "unroll.full"
 # Lines that such a loop may become: LLVM takes some 0.1 ms for each.
 _MOST_WRITTEN_OUT = 256
+# Metadata of stores past the caches.
+STREAMED = ", !KERNEL_STREAM!"
 # LLVM makes no vectors of loops with this one.
 NO_VECTORS = "vectorize.enable=i1 false"
 _VECTOR = re.compile(r"<\d+ x ")
@@ -265,6 +267,10 @@ class Function:
         suffix = f", align {align}" if align else f", align {_align(value.kind)}"
         self.do(f"store {value.kind} {value.text}, ptr {pointer.text}{suffix}{self.access}")
 
+    def fence(self) -> None:
+        """Let others see what was stored past the caches before what follows is."""
+        self.do("fence seq_cst")
+
     def offset(self, pointer: Value, kind: str, place: Number) -> Value:
         """The address of an element of an array of this element type."""
         if not isinstance(place, Value) and place == 0:
@@ -416,6 +422,10 @@ class Function:
             nodes += [f"!{number} = distinct !{{{', '.join(items)}}}", *parts]
             body = body.replace(f"!KERNEL_LOOP_{place}!", f"!{number}")
             number += len(items)
+        if STREAMED in body:
+            body = body.replace(STREAMED, f", !nontemporal !{number}")
+            nodes.append(f"!{number} = !{{i32 1}}")
+            number += 1
         stack = "".join(line + "\n" for line in self._stack)
         text = f"{header} {{\nentry:\n{start}{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes)
         for part_header, part in self._parts:
