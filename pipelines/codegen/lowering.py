@@ -27,6 +27,7 @@ from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunnin
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
+from hloforge.pipelines.codegen.passes.tall_reductions import LegalizeTallReductions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.passes.window_gathers import LegalizeWindowGathers
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
@@ -107,6 +108,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
     Stage(LegalizeLongSums(), "errors of long sums; every pass that makes sums is before it"),
+    Stage(LegalizeTallReductions(), "workers share rows; longer sums are in parts already"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),

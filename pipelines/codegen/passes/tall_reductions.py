@@ -1,0 +1,88 @@
+"""``legalize-tall-reductions``: what many rows are reduced to is found of parts of the rows, which workers share out.
+
+Before::
+
+    %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<4000x2000xf32>, tensor<f32>) -> tensor<2000xf32>
+
+After::
+
+    %b = stablehlo.reshape %x : (tensor<4000x2000xf32>) -> tensor<8x500x2000xf32>
+    %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1] -> tensor<8x2000xf32>
+    %s = stablehlo.reduce(%t init: %zero) applies stablehlo.add across dimensions = [0] -> tensor<2000xf32>
+
+Otherwise each worker has some columns, and reads a piece of each row: memory that lies apart takes up to twice as long.
+Rows that are left of eight equal parts are reduced apart. What is reduced may be stored as well, by a loop of its own
+then: gradients of activations and of their biases take 0.3 to 0.7 of the time of one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integers
+from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import combiner, is_static
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+
+# Parts: as many as workgroups at most. Elements from which on they are worth it, rows of a part, and bytes of a row
+# from which on pieces of it are long enough.
+_PARTS, _LARGE, _ROWS, _LONG_ROW = 8, 1 << 17, 8, 1 << 14
+_BYTE = 8
+_COMBINERS: Mapping[str, Callable[[Value, Value], Value]] = {
+    "stablehlo.add": ops.add,
+    "stablehlo.maximum": ops.max,
+    "stablehlo.minimum": ops.min,
+}
+
+
+@pattern("stablehlo.reduce")
+def by_parts(op: ir.Operation) -> Replacement:
+    """A reduction of many rows of a large array."""
+    if len(op.results) != 1 or not is_static(op) or combiner(op) not in _COMBINERS:
+        return NoMatch("several results, or of unknown size or computation")
+    array, start = map(Value, op.operands)
+    dims, summed = array.dims, sorted(integers(op, "dimensions"))
+    first = next((d for d, size in enumerate(dims) if size > 1), 0)
+    kind = ir.RankedTensorType(array.ir.type).element_type
+    if not isinstance(kind, ir.FloatType | ir.IntegerType) or kind.width < _BYTE:
+        return NoMatch("complex numbers or flags")
+    if first not in summed or dims[first] < _PARTS * _ROWS or prod(dims) < _LARGE:
+        return NoMatch("few rows, or other loops outside of them")
+    row = prod(size for d, size in enumerate(dims) if d not in summed)
+    if row == 1 or row * kind.width // _BYTE > _LONG_ROW:
+        return NoMatch("one number, or rows of which parts are long")
+    combine = _COMBINERS[combiner(op)]
+    # What is combined several times changes no extreme, and the sum of nothing is zero.
+    none = 0 if combine is ops.add else start
+    n = dims[first]
+    whole = n - n % _PARTS
+    parts = ops.reshape(_rows(array, first, 0, whole), [*dims[:first], _PARTS, whole // _PARTS, *dims[first + 1 :]])
+    inner = ops.reduce(parts, none, combine, [first + 1, *(d + 1 for d in summed if d != first)])
+    total = ops.reduce(inner, start, combine, [first])
+    if whole == n:
+        return total
+    return combine(total, ops.reduce(_rows(array, first, whole, n), none, combine, summed))
+
+
+def _rows(array: Value, along: int, first: int, last: int) -> Value:
+    if (first, last) == (0, array.dims[along]):
+        return array
+    starts, limits = [0] * array.rank, [*array.dims]
+    starts[along], limits[along] = first, last
+    return ops.slice(array, starts, limits)
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeTallReductions(PatternPass):
+    """Reduce the rows of large arrays in parts."""
+
+    name: ClassVar[str] = "legalize-tall-reductions"
+    patterns: ClassVar[tuple[Pattern, ...]] = by_parts

@@ -1,0 +1,18 @@
+// RUN: hloforge opt %s --pass=legalize-tall-reductions | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK: [[B:%.+]] = stablehlo.reshape %arg0 : (tensor<4000x2000xf32>) -> tensor<8x500x2000xf32>
+// CHECK: [[T:%.+]] = stablehlo.reduce([[B]] init: %{{.+}}) applies stablehlo.add across dimensions = [1]
+// CHECK: stablehlo.reduce([[T]] init: %{{.+}}) applies stablehlo.add across dimensions = [0]
+func.func @main(%x: tensor<4000x2000xf32>, %y: tensor<4001x300xf32>, %z: tensor<100x10000xf32>) -> (tensor<2000xf32>, tensor<300xf32>, tensor<10000xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4000x2000xf32>, tensor<f32>) -> tensor<2000xf32>
+  // CHECK: stablehlo.slice %arg1 [0:4000, 0:300]
+  // CHECK: stablehlo.slice %arg1 [4000:4001, 0:300]
+  // CHECK: stablehlo.maximum
+  %t = stablehlo.reduce(%y init: %zero) applies stablehlo.maximum across dimensions = [0] : (tensor<4001x300xf32>, tensor<f32>) -> tensor<300xf32>
+  // Columns are long.
+  // CHECK: stablehlo.reduce(%arg2 init: %{{.+}}) applies stablehlo.add across dimensions = [0] : (tensor<100x10000xf32>
+  %u = stablehlo.reduce(%z init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<100x10000xf32>, tensor<f32>) -> tensor<10000xf32>
+  return %s, %t, %u : tensor<2000xf32>, tensor<300xf32>, tensor<10000xf32>
+}
