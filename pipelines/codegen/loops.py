@@ -76,6 +76,8 @@ class NestWriter(StreamedSquares):
             self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
         elif self._are_apart(reduced):
             self._over(kept, lambda: self._by_sums_apart(reduced))
+        elif self._are_row_sums(reduced):
+            self._over(kept, partial(self._by_row_sums, reduced[0]))
         else:
             # Rows of a short sum that are added up are no rows whose elements are.
             is_of_rows = len(reduced) == 1 and self._groups[-1] is reduced[0]

@@ -16,7 +16,6 @@ from hloforge.pipelines.codegen.chains import LONGEST, Terms, cut
 from hloforge.pipelines.codegen.choices import is_choice
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory, parts
-from hloforge.pipelines.codegen.extreme_rows import ExtremeLoops
 from hloforge.pipelines.codegen.extremes import Keys
 from hloforge.pipelines.codegen.groups import Group
 from hloforge.pipelines.codegen.index import Index, Symbol
@@ -24,6 +23,7 @@ from hloforge.pipelines.codegen.lang.functions import UNROLLED
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.nest_loops import element_of, segment_index, sum_of
 from hloforge.pipelines.codegen.row_blocks import is_float_sum, is_sum
+from hloforge.pipelines.codegen.row_sums import RowSumLoops
 from hloforge.pipelines.codegen.segments import Segment
 
 # Rows that are added to a line of sums at once, if they cost no more together, in sums.
@@ -63,7 +63,7 @@ class _Piece:
     begins: bool = False
 
 
-class SumLoops(ExtremeLoops):
+class SumLoops(RowSumLoops):
     """Writes the reductions of a nest."""
 
     def _by_sums(self, reduced: Sequence[Group], columns: Group | None = None) -> None:
