@@ -52,8 +52,9 @@ _WINDOWS, _PIXELS, _DEPTHWISE = 0.0025, 0.005, 0.02
 _NARROW, _GROUPED = -0.008, -0.02
 # Output features that fill vectors, and those from which on windows gain as well.
 _VECTOR, _WHOLE = 16, 48
-# A copy of an element with its dimensions in another order, and an element of weights that is exchanged in each call.
-_COPIED, _PACKED = 0.4, 1.0
+# A copy of an element with its dimensions in another order; an element of weights that is exchanged in each call, and
+# one of windows of one pixel, whose terms follow each other.
+_COPIED, _PACKED, _PACKED_PIXELS = 0.4, 1.0, 0.2
 
 
 def _saved(op: ir.Operation) -> float:
@@ -67,7 +68,8 @@ def _saved(op: ir.Operation) -> float:
     terms = result.shape.element_count * window * inputs / math.prod(integers(op, "lhs_dilation") or [1])
     if groups > 1:
         return terms * (_DEPTHWISE if inputs == outputs == 1 else _GROUPED if outputs < _WHOLE else 0)
-    packed = 0 if is_made_known(kernel) else kernel.shape.element_count * _PACKED
+    each = _PACKED if window > 1 else _PACKED_PIXELS
+    packed = 0 if is_made_known(kernel) else kernel.shape.element_count * each
     if outputs < _VECTOR:
         return terms * _NARROW - packed
     if window == 1:

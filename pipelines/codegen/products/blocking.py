@@ -8,7 +8,7 @@ begins earlier instead of one with masks (``tiles.py``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.values import bits_of
 from hloforge.pipelines.framework.machine import Machine
@@ -23,6 +23,8 @@ _LOAD_CYCLES, _FAR_LOAD_CYCLES = 0.2, 0.4
 # Rows of a tile: those of a matrix whose rows lie a multiple of 4 KiB apart share one set of the first-level cache,
 # which has eight lines. Tiles of one vector have many sums only by many rows.
 _MOST_ROWS, _MOST_ROWS_OF_ONE = 8, 14
+# Lanes of a narrow vector at least, because fewer take as long, and what it saves of a whole one's time.
+_LEAST_TAIL, _NARROW = 4, 0.5
 # Of the second-level cache, what terms of the right factor may fill while rows stream past them.
 _DEPTH_SHARE = 2
 # A multiplication and addition of vectors takes about this long: 3.5 GHz, one vector of the machine's width a cycle.
@@ -41,15 +43,39 @@ class Tile:
         lanes: of a vector; 1 for numbers.
         rows: of the tile.
         vectors: of a row.
+        tail: lanes of a row's last vector where it has fewer: the upper ones, because it overlaps the one before.
     """
 
     lanes: int
     rows: int
     vectors: int
+    tail: int = 0
 
     @property
     def columns(self) -> int:
         return self.lanes * self.vectors
+
+    def lanes_of(self, place: int) -> int:
+        """Of a vector of a row, by its number."""
+        return self.tail if self.tail and place % self.vectors == self.vectors - 1 else self.lanes
+
+    def skipped(self, place: int) -> int:
+        """The lanes before those that a vector of a row has."""
+        return self.lanes - self.lanes_of(place)
+
+
+def last_tile(tile: Tile, columns: int) -> Tile:
+    """The tile for the last strip of so many columns: no vector more than there are, and a narrow one for a rest.
+
+    A vector of half the lanes takes half the time where the processor makes wide ones in two steps, and a quarter as
+    long as half. Results that are computed twice are few then.
+    """
+    left = columns - (-(-columns // tile.columns) - 1) * tile.columns
+    vectors, rest = -(-left // tile.lanes), left % tile.lanes
+    tails = [tile.lanes // share for share in (4, 2) if tile.lanes // share >= _LEAST_TAIL]
+    # A vector that is not the first one: the one before ends where its lanes begin.
+    tail = next((lanes for lanes in tails if 0 < rest <= lanes), 0) if columns > tile.lanes else 0
+    return replace(tile, vectors=vectors, tail=tail)
 
 
 def lanes_for(kind: str, columns: int, machine: Machine) -> int:
@@ -58,29 +84,51 @@ def lanes_for(kind: str, columns: int, machine: Machine) -> int:
     return min(widest, 1 << (columns.bit_length() - 1))
 
 
-def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine, *, is_complex: bool = False) -> Tile:
+def choose_tile(
+    kind: str,
+    rows: int,
+    columns: int,
+    depth: int,
+    machine: Machine,
+    *,
+    is_complex: bool = False,
+    has_last: bool = False,
+) -> Tile:
     """The tile with which a product of these sizes takes the fewest cycles, by a model of the processor.
 
     The model counts multiplications of vectors, loads of both factors, and what each tile costs beside its terms.
+
+    Args:
+        has_last: whether the last strip has a tile of its own (``last_tile``).
     """
     lanes = lanes_for(kind, columns, machine)
     across = -(-columns // lanes)
     tiles = [Tile(lanes, *shape) for shape in _shapes(rows, across, machine.vector_count, 1 + is_complex)]
     # Of equal ones the largest: it reads the factors least often.
     parts = 1 + is_complex
-    return min(tiles, key=lambda tile: (cycles_of(tile, rows, columns, depth, parts), -tile.rows * tile.vectors))
+    return min(
+        tiles, key=lambda tile: (cycles_of(tile, rows, columns, depth, parts, has_last), -tile.rows * tile.vectors)
+    )
 
 
-def cycles_of(tile: Tile, rows: int, columns: int, depth: int, parts: int = 1) -> float:
+def cycles_of(tile: Tile, rows: int, columns: int, depth: int, parts: int = 1, has_last: bool = False) -> float:
     """How long a product of these sizes takes by a tile, by the same model.
 
     Args:
         parts: of a number; terms of complex ones are two multiplications.
+        has_last: as for ``choose_tile``.
     """
-    sums = tile.rows * tile.vectors
-    step = parts * (max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * tile.rows + _FAR_LOAD_CYCLES * tile.vectors)
-    tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
-    return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
+
+    def of_strip(tile: Tile) -> float:
+        across = tile.vectors - _NARROW * (tile.tail > 0)
+        sums = tile.rows * across
+        step = parts * (max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * tile.rows + _FAR_LOAD_CYCLES * across)
+        return depth * step + _SUM_CYCLES * sums + _TILE_CYCLES
+
+    strips = -(-columns // tile.columns)
+    if has_last:
+        return -(-rows // tile.rows) * ((strips - 1) * of_strip(tile) + of_strip(last_tile(tile, columns)))
+    return -(-rows // tile.rows) * strips * of_strip(tile)
 
 
 def _shapes(rows: int, across: int, registers: int, parts: int) -> Iterator[tuple[int, int]]:

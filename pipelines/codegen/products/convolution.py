@@ -313,7 +313,7 @@ class Convolution:
             is_whole: whether all windows have all of them.
         """
         image, kernel = self.image, self.kernel
-        tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
+        tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine, has_last=tiled.has_last(gemm))
         arithmetic = groups_of(
             image.kind, image.signed, kernel.kind, kernel.signed, gemm.sums, tile.lanes, machine, self.extensions
         )

@@ -12,8 +12,9 @@ from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.operands import clamped, strided
 from hloforge.pipelines.codegen.products.packing import element
 
-# Elements that are moved at once, and phases that pixels are dealt out to in registers.
-_MOVED, _DEALT = 16, 4
+# Elements that are moved at once, phases that pixels are dealt out to in registers, features that are put next to each
+# other there, and pixels of a row for which that pays.
+_MOVED, _DEALT, _WOVEN, _LEAST_WOVEN = 16, 4, 8, 4
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,9 @@ class Copy:
         if is_last and self._is_dealt(image):
             self._deal(function, image, source, target)
             return
+        if is_last and self._is_woven(image):
+            self._weave(function, image, source, target)
+            return
         with each(function, first, last) as pixel:
             at = strided(function, source, image.kind, [pixel], [image.spatial[axis]])
             place = self.place(axis, pixel * dimension.base + dimension.low)
@@ -266,6 +270,44 @@ class Copy:
             start = function.offset(source, image.kind, first + turns * count + number)
             to = function.offset(target, I8, places[number] + turns * self.strides[-1])
             function.store(element(function, self.arithmetic, image, start, 1), to)
+
+    def _is_woven(self, image: Image) -> bool:
+        """Whether pixels of a row follow each other in the image, and the few features of each in the copy."""
+        axis = self.axes[-1]
+        is_dense = axis.base == 1 and image.spatial[-1] == 1 and self.phases[-1] == 1
+        is_whole = self._is_by_pixels and self.strides[-1] == self.features * self._element_bytes
+        first, last = axis.seen
+        return is_dense and is_whole and 1 < self.features <= _WOVEN and last - first >= _LEAST_WOVEN
+
+    def _weave(self, function: Function, image: Image, source: Value, target: Value) -> None:
+        """Put the features of a row's pixels next to each other, a vector of pixels of each feature at a time."""
+        axis, count = len(self.axes) - 1, self.features
+        first, last = self.axes[-1].seen
+        lanes = min(_MOVED, 1 << ((last - first).bit_length() - 1))
+        place = self.place_of(axis, first + self.axes[-1].low)
+        with each(function, 0, last - first, lanes) as reached:
+            pixel = clamped(function, reached, last - first - lanes) if (last - first) % lanes else reached
+            start = function.offset(source, image.kind, pixel + first)
+            planes = [
+                element(function, self.arithmetic, image, function.offset(start, image.kind, n * image.feature), lanes)
+                for n in range(count)
+            ]
+            to = function.offset(strided(function, target, I8, [pixel], [self.strides[-1]]), I8, place)
+            for number in range(count):
+                # Of each of the vector's elements, the pixel and the feature.
+                places = [divmod(number * lanes + lane, count) for lane in range(lanes)]
+                woven = planes[0]
+                for feature in range(1, count):
+                    is_first = feature == 1
+                    woven = function.shuffle(
+                        woven,
+                        planes[feature],
+                        [
+                            lanes + at if own == feature else at if is_first else lane
+                            for lane, (at, own) in enumerate(places)
+                        ],
+                    )
+                function.store(woven, function.offset(to, self.arithmetic.element, number * lanes))
 
     def _run_of_pixels(self, image: Image) -> int:
         """The elements of each pixel, where pixels of a row follow each other both in the image and in the copy."""

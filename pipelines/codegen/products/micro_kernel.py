@@ -112,15 +112,21 @@ def add_terms(
         addresses = _addresses(function, vectors, place, tile.vectors, right.across)
         if right.is_far:
             fetch(function, addresses, right.along)
+        if tile.tail:
+            addresses[-1] = function.offset(addresses[-1], right.kind, tile.skipped(-1))
         loaded = [
-            arithmetic.vectors_of(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
-            for vector in addresses
+            arithmetic.vectors_of(
+                function.load(vector, wide(right.kind, tile.lanes_of(number)), right.align), signed=right.signed
+            )
+            for number, vector in enumerate(addresses)
         ]
         following = []
         for row, address in enumerate(_addresses(function, rows, at, tile.rows, left.across)):
             factors = arithmetic.numbers_at(address, left.kind, left.align, tile.lanes, signed=left.signed)
             for number, vectors_of_one in enumerate(loaded):
                 total = sums[row * tile.vectors + number]
+                if tile.lanes_of(number) < tile.lanes:
+                    factors = tuple(function.shuffle(factor, None, range(tile.tail)) for factor in factors)
                 for factor, vector in zip(factors, vectors_of_one, strict=True):
                     total = arithmetic.multiply_add(factor, vector, total)
                 following.append(total)
@@ -149,8 +155,7 @@ def fetch(function: Function, addresses: Sequence[Value], along: int) -> None:
 
 def zeros(function: Function, tile: Tile, kind: str) -> list[Value]:
     """Sums without terms."""
-    zero = function.constant(0, wide(kind, tile.lanes))
-    return [zero] * (tile.rows * tile.vectors)
+    return [function.constant(0, wide(kind, tile.lanes_of(place))) for place in range(tile.vectors)] * tile.rows
 
 
 def wide(kind: str, lanes: int) -> str:

@@ -25,10 +25,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of
+from hloforge.pipelines.codegen.lang.values import BFLOAT, I8, Number, Value, bits_of, is_float
 from hloforge.pipelines.codegen.products import packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic, groups_of, one_by_one
-from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
+from hloforge.pipelines.codegen.products.blocking import (
+    Tile,
+    block_depth,
+    choose_tile,
+    chunk_tiles,
+    cycles_of,
+    last_tile,
+)
 from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Ahead, Side, Turn, add_terms, wide, zeros
@@ -52,6 +59,8 @@ _PACKED_TILES, _PACKED_FAR_TILES = 4, 128
 # takes 0.9 of the time with a packed strip, 700x64x1900 0.4.
 _FEW_TERMS = 64
 _LINE = 64
+# Of the time with one tile for all strips, what a tile for the last one has to be below.
+_LEAST_GAIN = 0.97
 # Bytes of strips from which on the next one is fetched while this one is multiplied.
 _FAR = 1 << 20
 
@@ -97,7 +106,7 @@ class TiledPlan:
 
 @functools.lru_cache(maxsize=64)
 def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
-    tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine, is_complex=gemm.is_complex)
+    tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine, is_complex=gemm.is_complex, has_last=has_last(gemm))
     arithmetic = _arithmetic(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
     in_place = _writes_much(gemm, machine) and gemm.k <= _FEW_TERMS and gemm.rhs.kind == gemm.sums
@@ -119,6 +128,12 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
         return replace(found, chunk=1, by_rows=True)
     # Where strips are packed for each chunk, chunks have enough tiles to pay for it.
     return cut(_LEAST_ROWS // tile.rows) if packs and found.follow_strips else found
+
+
+def has_last(gemm: Gemm) -> bool:
+    """Whether the last strip of a product of floats one by one has a tile of its own if that saves time."""
+    is_grouped = gemm.lhs.kind == gemm.rhs.kind == BFLOAT
+    return is_float(gemm.sums) and not gemm.is_complex and not is_grouped and gemm.out.column == 1
 
 
 def _writes_much(gemm: Gemm, machine: Machine) -> bool:
@@ -210,6 +225,8 @@ class TiledProduct:
     Attributes:
         turns: loops of terms around the innermost one, of the matrix that is being computed.
         shift: bytes by which its rows begin later than the left factor says.
+        tile: of the strip that is being computed.
+        follows: whether its vectors follow each other in the right factor.
         packs: whether the unit's strip has to be packed; None if it always has.
         is_packed: whether the right factor is the strips that ``pack`` has written before (``packed.py``).
         vectors: the addresses of a strip's vectors in a right factor that was packed when the program was compiled.
@@ -232,6 +249,7 @@ class TiledProduct:
         self.lhs, self.rhs, self.results = lhs, rhs, results
         self.kind, self.arithmetic = gemm.sums, found.arithmetic
         self.turns = found.left.turns
+        self.follows = False
         self.shift: Value | None = None
         self.packs: Value | None = None
         self.vectors: list[Value] = []
@@ -262,17 +280,41 @@ class TiledProduct:
                 assert self.copied is not None
                 with function.if_(strip.equals(0) | unit.equals(first)):
                     self.plan.left.prepare(function, lhs, begin, end, self.copied)
-            columns = self._columns(strip)
-            if self.plan.strips is not None:
-                self.vectors = self._vectors(self.plan.strips, places, strip)
             if self.is_packed:
                 self.strip = strided(
                     function, self.rhs, I8, [batch, strip], [self._strip_bytes * counts[2], self._strip_bytes]
                 )
-            if self.plan.is_blocked:
-                self._blocks(batch, lhs, rhs, begin, end, columns)
+
+            def write(tile: Tile, *, follows: bool) -> None:
+                self.tile, self.follows = tile, follows
+                columns = self._columns(strip)
+                if self.plan.strips is not None:
+                    self.vectors = self._vectors(self.plan.strips, places, strip)
+                if self.plan.is_blocked:
+                    self._blocks(batch, lhs, rhs, begin, end, columns)
+                else:
+                    self._whole_depth(batch, lhs, rhs, begin, end, columns)
+
+            ending = self._last_tile()
+            if ending == self.plan.tile or counts[2] == 1:
+                write(ending, follows=gemm.n % ending.columns == 0)
             else:
-                self._whole_depth(batch, lhs, rhs, begin, end, columns)
+                with function.if_(strip.equals(counts[2] - 1)):
+                    write(ending, follows=gemm.n % ending.lanes == 0)
+                with function.if_(strip < counts[2] - 1):
+                    write(self.plan.tile, follows=True)
+
+    def _last_tile(self) -> Tile:
+        """The tile of the last strip: one of its own where this saves time."""
+        whole = self.plan.tile
+        if not has_last(self.gemm) or self.plan.is_blocked or not self.results.takes_vectors:
+            return whole
+        last = last_tile(whole, self.gemm.n)
+        if self.gemm.n <= whole.columns:
+            return last
+        # Code for two tiles takes twice as long to compile.
+        one, two = (cycles_of(whole, self.gemm.m, self.gemm.n, self.gemm.k, has_last=has) for has in (False, True))
+        return last if two < one * _LEAST_GAIN else whole
 
     def pack(self, target: Value) -> None:
         """Write all strips of the right factor, of each matrix of the batch."""
@@ -287,21 +329,21 @@ class TiledProduct:
 
     @property
     def _strip_bytes(self) -> int:
-        return _whole(packing.strip_bytes(self.tile, self.arithmetic, self.plan.steps))
+        return _whole(packing.strip_bytes(self.plan.tile, self.arithmetic, self.plan.steps))
 
     def _columns(self, strip: Value) -> list[Value]:
         """The first columns of a strip's vectors."""
         lanes = self.tile.lanes
         return [
-            clamped(self.function, _plus(strip, self.tile.columns, place * lanes), self.gemm.n - lanes)
+            clamped(self.function, _plus(strip, self.plan.tile.columns, place * lanes), self.gemm.n - lanes)
             for place in range(self.tile.vectors)
         ]
 
     def _vectors(self, strips: Strips, places: Sequence[Value], strip: Value) -> list[Value]:
         """The addresses of a strip's vectors in strips that were packed before, or of the first where they follow."""
-        function, tile = self.function, self.tile
+        function, stride = self.function, self.plan.tile.vectors
         matrix = strided(function, self.rhs, I8, places, strips.batch_strides(self.gemm.batch, self.gemm.rhs.batch))
-        numbers = [clamped(function, _plus(strip, tile.vectors, n), strips.vectors - 1) for n in range(tile.vectors)]
+        numbers = [clamped(function, _plus(strip, stride, n), strips.vectors - 1) for n in range(self.tile.vectors)]
         return [strided(function, matrix, I8, [number], [strips.vector_bytes]) for number in numbers]
 
     def _ahead(self, tile: Value) -> Ahead | None:
@@ -310,9 +352,10 @@ class TiledProduct:
         shift = min(self.plan.chunk, -(-gemm.m // self.tile.rows)).bit_length() - 1
         if strips is None or strips.group > 1 or gemm.k * gemm.n * gemm.rhs.bytes < _FAR or not shift:
             return None
-        size = self.tile.vectors * strips.vector_bytes
+        count = self.plan.tile.vectors
+        size = count * strips.vector_bytes
         start = function.offset(self.vectors[0], I8, size)
-        return Ahead(function.offset(start, I8, tile * (size >> shift)), self.tile.vectors, shift)
+        return Ahead(function.offset(start, I8, tile * (size >> shift)), count, shift)
 
     def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
         """The addresses of a matrix of the batch in both factors."""
@@ -335,12 +378,12 @@ class TiledProduct:
         function, matrix, tile = self.function, self.gemm.rhs, self.tile
         places = [strided(function, rhs, matrix.kind, [column], [matrix.column]) for column in columns]
         if not self.plan.packs_right:
-            if self.gemm.n % tile.columns == 0:
+            if self.follows:
                 places = places[:1]
             row = matrix.row * matrix.bytes
             side = Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed, is_far=row > _NEAR)
             return places, side, tuple(turns)
-        size, along = self.arithmetic.unit_bytes, tile.columns
+        size, along = self.arithmetic.unit_bytes, self.plan.tile.columns if self.is_packed else tile.columns
         if self.plan.strips is not None:
             starts, across, along = self.vectors, 0, tile.lanes
         else:
@@ -418,9 +461,10 @@ class TiledProduct:
             if self.results.stores_tiles and (self.results.takes_vectors or tile.lanes == 1):
                 self._store_tile(totals, batch, row, columns)
             else:
-                memory = function.stack(totals[0].kind, len(totals))
+                kind = wide(self.kind, tile.lanes)
+                memory = function.stack(kind, len(totals))
                 for place, total in enumerate(totals):
-                    function.store(total, function.offset(memory, total.kind, place))
+                    function.store(total, function.offset(memory, kind, place))
                 self._finish(memory, batch, row, columns)
 
     def _blocks(self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]) -> None:
@@ -469,7 +513,7 @@ class TiledProduct:
         function, matrix, tile = self.function, self.results.matrix, self.tile
         start = strided(function, self.results.address(batch), matrix.kind, [row], [matrix.row])
         for place, column in enumerate(columns):
-            at = strided(function, start, matrix.kind, [column], [matrix.column])
+            at = strided(function, start, matrix.kind, [column + tile.skipped(place)], [matrix.column])
             for number in range(tile.rows):
                 total = sums[number * tile.vectors + place]
                 function.store(total.as_(matrix.kind), function.offset(at, matrix.kind, number * matrix.row))
@@ -480,12 +524,13 @@ class TiledProduct:
         # Results whose columns lie apart are stored one by one.
         lanes = tile.lanes if self.results.takes_vectors else 1
         kind = wide(self.kind, lanes)
-        if lanes == tile.lanes and not self.results.is_plain:
+        if lanes == tile.lanes and (tile.tail or not self.results.is_plain):
             # What is computed of a row alone is computed once for its vectors.
             with each(function, 0, tile.rows) as number:
-                for first, column in zip(range(0, tile.columns, tile.lanes), columns, strict=True):
-                    start = function.offset(memory, self.kind, number * tile.columns + first)
-                    self.results.put(function.load(start, kind), batch, row + number, column)
+                for part, column in enumerate(columns):
+                    start = function.offset(memory, self.kind, number * tile.columns + part * lanes)
+                    value = function.load(start, wide(self.kind, tile.lanes_of(part)))
+                    self.results.put(value, batch, row + number, column + tile.skipped(part))
             return
         with each(function, 0, tile.rows) as number, each(function, 0, tile.vectors) as place:
             column = columns[0]

@@ -97,7 +97,7 @@ class Argument:
 
         Parameters of a model lie where they lay in the last call, so that their array is the same.
         """
-        if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+        if not tensor.is_cpu or tensor.layout is not torch.strided:
             return None
         if self._bytes and self._lies_as_expected(tensor):
             address = tensor.data_ptr()

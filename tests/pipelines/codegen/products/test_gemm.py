@@ -14,6 +14,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
 from hloforge.pipelines.codegen.products import dot_products, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
+from hloforge.pipelines.codegen.products.blocking import last_tile
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix, dense
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON
@@ -207,6 +208,22 @@ def test_store(size: tuple[int, int, int]) -> None:
     found = check(product(*size), hooks=_stored_as_half, extra=np.zeros((m, 100), np.float16), compares=False)
     np.testing.assert_allclose(found.extra[:, :n], found.product, rtol=2e-3, atol=2e-3 * abs(found.product).max())
     assert not found.extra[:, n:].any()
+
+
+@pytest.mark.parametrize("columns", [18, 40, 100, 200])
+def test_last_strips(columns: int) -> None:
+    """Columns that leave a part of a vector: the last strip has a tile of its own, with a narrow vector."""
+    gemm = product(40, 37, columns)
+    last = last_tile(tiled.plan(gemm, AVX512).tile, columns)
+    assert 0 < columns % 16 <= last.tail < 16
+    for turned in ("", "r"):
+        check(product(40, 37, columns, turned=turned), machine=AVX512)
+    if columns <= 100:
+        found = check(
+            gemm, machine=AVX512, hooks=_stored_as_half, extra=np.zeros((40, 100), np.float16), compares=False
+        )
+        sums = found.extra[:, :columns]
+        np.testing.assert_allclose(sums, found.product, rtol=2e-3, atol=2e-3 * abs(found.product).max())
 
 
 def test_rows_of_a_large_factor() -> None:
