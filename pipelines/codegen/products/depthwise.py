@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
-from hloforge.pipelines.codegen.products import depthwise_bytes, images
+from hloforge.pipelines.codegen.products import depthwise_bytes, images, packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, one_by_one
-from hloforge.pipelines.codegen.products.blocking import lanes_for
+from hloforge.pipelines.codegen.products.blocking import Tile, lanes_for
 from hloforge.pipelines.codegen.products.images import Axis, Copy, Image
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
-from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
-from hloforge.pipelines.codegen.products.packing import element
+from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.framework.machine import Machine
 
@@ -124,7 +123,8 @@ def units(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
 def _areas(one: Convolution, found: DepthwisePlan) -> tuple[int, int, int]:
     """Bytes of the copy, of packed pixels and of the weights."""
     copy, packed = found.copy.size if found.copy is not None else 0, 0
-    weights = math.prod(axis.window for axis in one.axes) * one.groups * bits_of(one.sums) // 8
+    features = -(-one.groups // found.lanes) * found.lanes
+    weights = math.prod(axis.window for axis in one.axes) * features * bits_of(one.sums) // 8
     if found.groups is not None:
         packed = depthwise_bytes.strides_of(one, one.axes[0].rows_for(found.rows))[-1]
         weights = depthwise_bytes.weight_bytes(one)
@@ -175,11 +175,12 @@ class DepthwiseProduct:
         """Units from ``first`` up to ``last``."""
         function, one, found = self.function, self.one, self.plan
         if found.groups is None:
-            self._copy_weights()
+            self._pack_weights()
         else:
             depthwise_bytes.pack_weights(function, one, found.groups, found.lanes, self.kernel, self.weights)
         axes, image = one.axes, self._image
         counts = [found.rows, *(axis.out for axis in axes[1:-1])]
+        window = math.prod(axis.window for axis in axes)
         strides = [stride * image.bytes for stride in image.spatial] if found.copy is None else found.copy.strides
         steps = [axis.stride * stride for axis, stride in zip(axes, strides, strict=True)]
         inside = steps
@@ -208,12 +209,13 @@ class DepthwiseProduct:
                 pixels = (begin * math.prod(counts[1:]) + line) * axes[-1].out
                 with each(function, 0, one.groups, found.lanes) as reached:
                     feature = clamped(function, reached, one.groups - found.lanes)
+                    weights = strided(function, self.weights, one.sums, [reached], [window])
                     for begun, stop in self._runs():
                         with each(function, begun, stop, found.pixels) as place:
                             pixel = clamped(function, place, axes[-1].out - found.pixels)
                             distance = _distance(function, [pixel, feature], [inside[-1], bits_of(one.sums) // 8])
                             at = function.moved(row, distance)
-                            sums = self._sums(at, feature, strides, rows_of_window, pixel)
+                            sums = self._sums(at, feature, weights, strides, rows_of_window, pixel)
                             self._store(sums, number, pixels + pixel, feature)
 
     def _runs(self) -> list[tuple[int, int]]:
@@ -256,27 +258,38 @@ class DepthwiseProduct:
             to = strided(function, self.packed, I8, place, packed[: len(rows)])
             depthwise_bytes.pack_row(function, one, found.groups, found.lanes, row, strides[-1], to)
 
-    def _copy_weights(self) -> None:
-        """``[window, features]`` of the sums' type."""
-        function, one = self.function, self.one
-        windows, kernel = [axis.window for axis in one.axes], one.kernel
-        lanes = self.plan.lanes if kernel.group == 1 else 1
-        with each(function, 0, math.prod(windows)) as weight, each(function, 0, one.groups, lanes) as reached:
+    def _pack_weights(self) -> None:
+        """``[vectors of features, window, lanes]`` of the sums' type; the last vector ends with the features."""
+        function, one, lanes = self.function, self.one, self.plan.lanes
+        kernel, windows = one.kernel, [axis.window for axis in one.axes]
+        # Windows' dimensions that follow each other are one run of terms.
+        run, outer = windows[-1], len(windows) - 1
+        while outer and kernel.spatial[outer - 1] == run * kernel.spatial[-1]:
+            outer -= 1
+            run *= windows[outer]
+        matrix = Matrix(kernel.kind, (), kernel.spatial[-1], kernel.group, kernel.signed)
+        tile, arithmetic = Tile(lanes, 1, 1), one_by_one(one.sums)
+        with each(function, 0, one.groups, lanes) as reached, each(function, 0, math.prod(windows[:outer])) as turn:
             feature = clamped(function, reached, one.groups - lanes)
-            places = [*split_index(function, weight, windows), feature]
-            source = strided(function, self.kernel, kernel.kind, places, [*kernel.spatial, kernel.group])
-            value = element(function, one_by_one(one.sums), kernel, source, lanes)
-            function.store(value, function.offset(self.weights, one.sums, weight * one.groups + feature))
+            places = [feature, *split_index(function, turn, windows[:outer])]
+            source = strided(function, self.kernel, kernel.kind, places, [kernel.group, *kernel.spatial[:outer]])
+            target = strided(function, self.weights, one.sums, [reached, turn], [math.prod(windows), run * lanes])
+            packing.pack_strip(function, tile, arithmetic, matrix, [source], run, target)
 
     def _sums(
         self,
         at: Value,
         feature: Value,
+        weights: Value,
         strides: Sequence[int],
         rows_of_window: tuple[Value, Value] | None,
         begin: Value,
     ) -> list[Value]:
-        """Of some pixels, from ``begin`` on, whose windows begin at an address and steps further."""
+        """Of some pixels, from ``begin`` on, whose windows begin at an address and steps further.
+
+        Args:
+            weights: the address of those of a vector of features.
+        """
         function, one, found = self.function, self.one, self.plan
         if found.groups is not None:
             packed = depthwise_bytes.strides_of(one, one.axes[0].rows_for(found.rows))[:-1]
@@ -285,7 +298,6 @@ class DepthwiseProduct:
             )
         kind, size = wide(one.sums, self.plan.lanes), bits_of(one.sums) // 8
         zero = [function.constant(0, kind)] * self.plan.pixels
-        weights = function.offset(self.weights, one.sums, feature)
         last = one.axes[-1]
         is_border = found.copy is None and not last.is_plain and begin.is_constant
         written = last.window if last.window <= _WRITTEN_OUT else 1
@@ -302,14 +314,14 @@ class DepthwiseProduct:
         def add(turns: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
             (turn,) = turns
             start = function.moved(at, _distance(function, split_index(function, turn, outer), steps[: len(outer)]))
-            weight = strided(function, weights, I8, [turn], [written * one.groups * size])
+            weight = strided(function, weights, I8, [turn], [written * self.plan.lanes * size])
             loaded: dict[int, Value] = {}
             totals = list(sums)
             for place in range(written):
                 pixels = [pixel for pixel in range(self.plan.pixels) if is_seen(pixel, place)]
                 if not pixels:
                     continue
-                factor = function.load(function.offset(weight, one.sums, place * one.groups), kind)
+                factor = function.load(function.offset(weight, one.sums, place * self.plan.lanes), kind)
                 for pixel in pixels:
                     distance = pixel * last.stride * strides[-1] + place * steps[-1]
                     if distance not in loaded:
