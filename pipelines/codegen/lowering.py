@@ -13,6 +13,7 @@ from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedRes
 from hloforge.pipelines.codegen.passes.byte_tables import LegalizeByteTables
 from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
+from hloforge.pipelines.codegen.passes.few_bins import LegalizeFewBins
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.image_layouts import LegalizeImageLayouts
@@ -80,6 +81,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
     Stage(LegalizeSingleTurns(), "bodies of no loops; roundings and constants below see what is around them"),
     Stage(LegalizeSingleTerms(), "sums of one term are elementwise; roundings and products below see what is left"),
+    Stage(LegalizeFewBins(), "reductions, of which passes below change some; single windows are updates"),
     Stage(LegalizeSingleWindows(), "updates of a part are elementwise; roundings below see what is around them"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
