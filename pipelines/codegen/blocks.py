@@ -395,6 +395,7 @@ class BlockWriter:
             assert isinstance(step, Single)
             function = self._generator.writer.function
             begin = Cut(len(function.lines), function.block)
+            before, function.has_scalar_loops = function.has_scalar_loops, False
             if step.epilogue:
                 for array in step.makes:
                     if array not in step.unstored:
@@ -403,8 +404,11 @@ class BlockWriter:
             else:
                 self._write_single(number, step.operation, share)
             is_long = len(function.lines) - begin.place >= WORTH
-            if is_long and not self._is_outer and likeness(step.operation) in self._generator.repeated:
-                outline(function, [begin], ENTRY)
+            has_vectors = not function.has_scalar_loops
+            function.has_scalar_loops |= before
+            is_repeated = not self._is_outer and likeness(step.operation) in self._generator.repeated
+            if is_long and (is_repeated or (has_vectors and share is None)):
+                outline(function, [begin], ENTRY, has_vectors=has_vectors)
 
     def _release(self, number: int) -> None:
         """Give back what was read for the last time."""

@@ -14,6 +14,8 @@ from hloforge.pipelines.codegen.epilogues import EpilogueWriter
 from hloforge.pipelines.codegen.fused_rows import FusedRows, Rows
 from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.pipelines.codegen.lang.outlining import Cut, outline
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
@@ -130,6 +132,8 @@ class _Writer:
             assert after is not None
             after.store(sums, [number, told[1] + row, told[2]])
 
+        begin = Cut(len(function.lines), function.block)
+        before, function.has_scalar_loops = function.has_scalar_loops, False
         with accessing(function, ""):
             part.emit(
                 function,
@@ -141,6 +145,10 @@ class _Writer:
                 machine=generator.machine,
                 store=store if after else None,
             )
+        has_vectors = not function.has_scalar_loops
+        function.has_scalar_loops |= before
+        if has_vectors:
+            outline(function, [begin], ENTRY, has_vectors=True, apart={left.text, right.text, out.text})
 
 
 def _part(whole: Gemm, rows: int) -> Gemm:

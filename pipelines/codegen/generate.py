@@ -116,6 +116,7 @@ class _Program:
         self._aliases = {one: other for one, other in aliases.items() if _fit(arrays[0][one], arrays[1][other])}
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
+        self._parts: dict[str, str] = {}
         self._names: list[str] = []
         # Of the kernel that is being written.
         self._steps: list[Step] = []
@@ -158,6 +159,7 @@ class _Program:
             aliases=tuple(self._aliases.items()),
             weights=tuple((name, _type(array).size) for name, array in block.weights.items()),
             kernels=tuple(self._kernels),
+            parts=tuple(self._parts.items()),
             names=tuple(self._names),
             sizes=self._sizes,
             dispatches=tuple(
@@ -283,6 +285,7 @@ class _Program:
         if number == len(self._kernels):
             self._kernels.append(text)
             self._names.append(kernel_name(number, steps))
+            self._parts.update(kernel.parts())
         self._dispatches.append((number, tuple(kernel.bindings()), count, origins))
 
 

@@ -87,6 +87,7 @@ class KernelProgram:
         constants: what the constant buffer holds; empty for none.
         kernels: LLVM IR texts, each with ``define i32 @kernel(ptr %environment, ptr %state, ptr %workgroup)``, whose
             arguments are those of ``iree_hal_executable_dispatch_v0_t``.
+        parts: LLVM IR texts of functions that kernels call, each with the name of the one that it defines.
         names: of the kernels, for people; none where nobody names them.
         dispatches: in order; each sees what those before it have written.
         has_variables: whether kernels change what is beside the constants, atomically, and later calls read that.
@@ -105,6 +106,7 @@ class KernelProgram:
     host_calls: tuple[str, ...] = ()
     weights: tuple[tuple[str, int], ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
     names: tuple[str, ...] = ()
     sizes: tuple[tuple[int, ...], ...] = ()
 

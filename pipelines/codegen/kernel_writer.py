@@ -7,6 +7,7 @@ and makes vectors without looking whether arrays overlap.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.emit import Memory
@@ -129,8 +130,16 @@ class KernelWriter:
         text, number = self.function.text(header, 0, table + self._pointers())
         text, nodes = _with_scopes(text, self._scopes, number)
         passes = "" if self.function.has_scalar_loops else FEW_PASSES
-        attributes = f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"
-        return passes + "\n".join((*self.function.definitions.values(), text, nodes, attributes))
+        return passes + "\n".join((*self.function.definitions.values(), text, nodes, self._attributes))
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Functions that the text calls and has not, by their names: texts of their own."""
+        for name, text in self.function.apart():
+            yield name, f"{FEW_PASSES}{text}\n{self._attributes}"
+
+    @property
+    def _attributes(self) -> str:
+        return f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"
 
 
 def _with_scopes(text: str, count: int, number: int) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, overload
 
 from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.pipelines.codegen.lang.addresses import with_bases
 from hloforge.pipelines.codegen.lang.values import (
     BFLOAT,
     DOUBLE,
@@ -66,10 +68,11 @@ class Function:
         self._block = "entry"
         # Of the entry, where stack memory is taken: in a loop it would grow.
         self._stack: list[str] = []
+        # Addresses in it.
+        self._local: set[str] = set()
         self._metadata: list[str] = []
-        # Functions that it calls (``outlining.py``), with their headers; their names by their text.
-        self._parts: list[tuple[str, Function]] = []
-        self._part_names: dict[str, str] = {}
+        # Functions that it calls (``outlining.py``), by their texts.
+        self._parts: dict[str, Part] = {}
 
     # Instructions
 
@@ -275,16 +278,23 @@ class Function:
         """The address of an element of an array of this element type."""
         if not isinstance(place, Value) and place == 0:
             return pointer
-        return self.emit(f"getelementptr inbounds {kind}, ptr {pointer.text}, {self.index(place)}", POINTER)
+        return self._address(f"getelementptr inbounds {kind}", pointer, self.index(place))
 
     def moved(self, pointer: Value, distance: Value) -> Value:
         """An address so many bytes away, which may lie outside of its array."""
-        return self.emit(f"getelementptr i8, ptr {pointer.text}, {distance}", POINTER)
+        return self._address("getelementptr i8", pointer, distance)
+
+    def _address(self, what: str, pointer: Value, distance: Value) -> Value:
+        found = self.emit(f"{what}, ptr {pointer.text}, {distance}", POINTER)
+        if pointer.text in self._local:
+            self._local.add(found.text)
+        return found
 
     def stack(self, kind: str, count: int = 1, align: int = 64) -> Value:
         """Memory of the call, not set, for ``count`` elements."""
         name = self.name()
         self._stack.append(f"  {name} = alloca {kind}, i64 {count}, align {align}")
+        self._local.add(name)
         return Value(self, POINTER, name)
 
     def clear(self, pointer: Value, size: Number) -> None:
@@ -371,14 +381,27 @@ class Function:
         """What ``metadata`` was told of a loop, by the name that it gave."""
         return self._metadata[int(mark.strip("!").rpartition("_")[2])]
 
-    def note_loop(self, place: int, hints: str) -> None:
-        """Tell of a loop that ends here, whose body begins at a place of the lines."""
+    def note_loop(self, place: int, hints: str) -> bool:
+        """Tell of a loop that ends here, whose body begins at a place of the lines; whether no loop is inside."""
         if hints == UNROLLED:
             # What it repeats belongs to the loop around it.
-            return
+            return False
         is_innermost, self._ended = self._ended <= place, len(self.lines)
         if is_innermost and not self.has_scalar_loops and NO_VECTORS not in hints:
             self.has_scalar_loops = not any(_VECTOR.search(line) for line in self.lines[place:])
+        return is_innermost
+
+    def shorten_addresses(self, place: int, counters: Sequence[str]) -> int:
+        """Let addresses in a loop be made of its own counters; how many lines now stand before it.
+
+        Args:
+            place: of its body in the lines, behind the branch into it and its label.
+        """
+        found = with_bases(self.lines[place:], counters, self._local, self.name)
+        if found is None:
+            return 0
+        self.lines[place - 2 :] = [*found[0], *self.lines[place - 2 : place], *found[1]]
+        return len(found[0])
 
     def prologue(self, *lines: str) -> None:
         """Instructions at the beginning of the function, before those of its body; equal ones stand there once."""
@@ -393,14 +416,29 @@ class Function:
         """Lines behind those that are left, all of which are in place, belong to a block that was begun before."""
         self._block, self._ended = block, min(self._ended, len(self.lines))
 
-    def part(self, body: Function, prefix: str, arguments: int) -> str:
-        """The name of a function ``i32 NAME(ptr %a0, ptr %a1 …)`` that ``text`` writes, one for equal bodies."""
-        key = body.text(str(arguments))[0]
-        if key not in self._part_names:
-            name = self._part_names[key] = f"{prefix}{len(self._parts)}"
-            taken = ", ".join(f"ptr noalias %a{number}" for number in range(arguments))
-            self._parts.append((f"define internal i32 {name}({taken}) noinline #0", body))
-        return self._part_names[key]
+    def part(self, body: Function, prefix: str, arguments: int, *, has_vectors: bool) -> str:
+        """The name of a function ``i32 NAME(ptr %a0, ptr %a1 …)`` that ``text`` writes, one for equal bodies.
+
+        Args:
+            has_vectors: whether it has no loop that LLVM would make vectors of.
+        """
+        text = body.text("")[0]
+        key = f"{arguments} {text}"
+        if key not in self._parts:
+            # What other functions and tables of the kernel are needed for stays in its text.
+            is_alone = has_vectors and f"@{prefix}" not in text
+            own = hashlib.sha256(key.encode()).hexdigest()[:16] if is_alone else f"part{len(self._parts)}"
+            self._parts[key] = Part(f"@{prefix}.{own}", arguments, body, is_alone)
+        return self._parts[key].name
+
+    def apart(self) -> Iterator[tuple[str, str]]:
+        """The parts that ``text`` only declares, which need few of LLVM's passes: names, and texts for those."""
+        for part in self._parts.values():
+            if self._is_apart(part):
+                yield part.name[1:], part.body.text(f"define i32 {part.name}({part.taken}) #0")[0]
+
+    def _is_apart(self, part: Part) -> bool:
+        return part.is_alone and self.has_scalar_loops
 
     def text(self, header: str, number: int = 0, start: str = "") -> tuple[str, int]:
         """The function, and the number of the next metadata.
@@ -428,10 +466,32 @@ class Function:
             number += 1
         stack = "".join(line + "\n" for line in self._stack)
         text = f"{header} {{\nentry:\n{start}{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes)
-        for part_header, part in self._parts:
-            part_text, number = part.text(part_header, number)
+        for part in self._parts.values():
+            if self._is_apart(part):
+                text += f"declare i32 {part.name}({', '.join(['ptr'] * part.arguments)})\n"
+                continue
+            part_text, number = part.body.text(f"define internal i32 {part.name}({part.taken}) noinline #0", number)
             text += part_text
         return text, number
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines of a function that are one of their own.
+
+    Attributes:
+        is_alone: whether it may have a text of its own.
+    """
+
+    name: str
+    arguments: int
+    body: Function
+    is_alone: bool
+
+    @property
+    def taken(self) -> str:
+        """Its arguments."""
+        return ", ".join(f"ptr noalias %a{number}" for number in range(self.arguments))
 
 
 class Loop(Generic[Entered]):
@@ -497,10 +557,12 @@ class Loop(Generic[Entered]):
             self._hints = ""
         hints = f", !llvm.loop {function.metadata(self._hints)}" if self._hints else ""
         function.do(f"br i1 {more.text}, label %{self._head}, label %{self._after}{hints}")
-        function.note_loop(self._place, self._hints)
+        is_innermost = function.note_loop(self._place, self._hints)
         lines = []
         for phi, first, then in zip(self._phis, (self._start, *self._carried), (following, *self._next), strict=True):
             lines.append(f"  {phi.text} = phi {phi.kind} [ {first.text}, %{self._before} ], [ {then.text}, %{back} ]")
+        if is_innermost:
+            self._place += function.shorten_addresses(self._place, [phi.text for phi in self._phis])
         function.lines[self._place : self._place] = lines
         function.begin(self._after)
         self.results = []

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from hloforge.pipelines.codegen.lang.addresses import of_arguments
 from hloforge.pipelines.codegen.lang.functions import Function
 
 # Lines of a function after which another one begins.
@@ -48,7 +49,14 @@ def ends(lines: int, signature: str) -> bool:
     return lines > LONG or (lines > _USUAL and zlib.crc32(signature.encode()) % _ENDS == 0)
 
 
-def outline(function: Function, cuts: Sequence[Cut], prefix: str) -> None:
+def outline(
+    function: Function,
+    cuts: Sequence[Cut],
+    prefix: str,
+    *,
+    has_vectors: bool = False,
+    apart: Collection[str] = (),
+) -> None:
     """Replace the lines from each cut to the next, and from the last to the end, by calls of functions.
 
     Equal parts are one function. Lines that use a number of the lines before them stay where they are, and so do all
@@ -56,10 +64,12 @@ def outline(function: Function, cuts: Sequence[Cut], prefix: str) -> None:
 
     Args:
         prefix: of the functions' names.
+        has_vectors: whether the lines have no loop that LLVM would make vectors of.
+        apart: addresses made by lines before, no two of which are of one array that the lines write.
     """
     given = {match[1]: line for line in function.beginning if (match := _DEFINED.match(line))}
     ends = [*(cut.place for cut in cuts[1:]), len(function.lines)]
-    parts = [_part(function, cut, end, given) for cut, end in zip(cuts, ends, strict=True)]
+    parts = [_part(function, cut, end, given, apart) for cut, end in zip(cuts, ends, strict=True)]
     first = max((number + 1 for number, part in enumerate(parts) if part is None), default=0)
     if first == len(cuts):
         return
@@ -69,7 +79,7 @@ def outline(function: Function, cuts: Sequence[Cut], prefix: str) -> None:
     for part in parts[first:]:
         assert part is not None
         body, arguments = part
-        name = function.part(body, f"@{prefix}.part", len(arguments))
+        name = function.part(body, prefix, len(arguments), has_vectors=has_vectors)
         result = function.name()
         function.do(f"{result} = call i32 {name}({', '.join(f'ptr {argument}' for argument in arguments)})")
         if any(line == _FAILS for line in body.lines):
@@ -81,7 +91,9 @@ def outline(function: Function, cuts: Sequence[Cut], prefix: str) -> None:
             function.begin(further)
 
 
-def _part(function: Function, cut: Cut, end: int, given: dict[str, str]) -> tuple[Function, list[str]] | None:
+def _part(
+    function: Function, cut: Cut, end: int, given: dict[str, str], apart: Collection[str]
+) -> tuple[Function, list[str]] | None:
     """Lines as a function, with the addresses that it takes; None where they use something else."""
     lines = function.lines[cut.place : end]
     own = {match[1] for line in lines if (match := _DEFINED.match(line))}
@@ -94,7 +106,7 @@ def _part(function: Function, cut: Cut, end: int, given: dict[str, str]) -> tupl
         if name in names:
             return True
         line = given.get(name, "")
-        if _ARRAY.match(name) or " = alloca " in line:
+        if _ARRAY.match(name) or " = alloca " in line or name in apart:
             names[name] = f"%a{len(arguments)}"
             arguments.append(name)
             return True
@@ -118,7 +130,7 @@ def _part(function: Function, cut: Cut, end: int, given: dict[str, str]) -> tupl
         if label := _LABEL.match(line):
             return f"{names.get('%' + label[1], '%' + label[1])[1:]}:"
         line = _LOOP.sub(lambda match: body.metadata(function.hints(match[0])), _SCOPE.sub("", line))
-        return _NAME.sub(lambda match: names[match[0]], line)
+        return of_arguments(_NAME.sub(lambda match: names[match[0]], line))
 
     body.lines = [*map(renamed, lines), "  ret i32 0"]
     return body, arguments

@@ -37,11 +37,14 @@ def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool
     """
     check(program)
     bindings = {dispatch.kernel: len(dispatch.bindings) for dispatch in program.dispatches}
-    objects = objects_of(program.kernels, caching=caching, processor=processor)
+    names, texts = [name for name, _ in program.parts], [text for _, text in program.parts]
+    made = objects_of([*program.kernels, *texts], caching=caching, processor=processor)
+    objects, parts = made[: len(program.kernels)], dict(zip(names, made[len(program.kernels) :], strict=True))
     exports = [Export(program.name(number), number, ENTRY, bindings.get(number, 0)) for number in range(len(objects))]
     files = []
     if objects:
-        helper = partial(helper_of, caching=caching, processor=processor)
+        others = partial(helper_of, caching=caching, processor=processor)
+        helper = lambda name: parts[name] if name in parts else others(name)  # noqa: E731
         files.append((_CODE, link(objects, exports, helper, name, processor.form)))
     if program.constants:
         files.append((_CONSTANTS, program.constants))
@@ -50,7 +53,6 @@ def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool
         files.append((schedule_file.NAME, schedule_of(program).to_bytes()))
     found = dict(zip((name for name, _ in files), places([(name, len(data)) for name, data in files]), strict=True))
     library, constants = ((found.get(name, 0), len(dict(files).get(name, b""))) for name in (_CODE, _CONSTANTS))
-    names = [export.name for export in exports]
     said = {REFLECTION_KEY: manifest_text} if manifest_text else {}
-    module = module_of(program, names, said, library, constants, processor.form.format)
+    module = module_of(program, [export.name for export in exports], said, library, constants, processor.form.format)
     return archive(module, files)

@@ -8,21 +8,27 @@ called without the lock, and several texts are compiled at the same time.
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hloforge.pipelines.codegen.kernel_program import FEW_PASSES, NO_PASSES
 from hloforge.runtime.compile.direct.host import DirectError
-from hloforge.runtime.compile.direct.processors import HOST, Processor
+from hloforge.runtime.compile.direct.processors import HOST, X86_64, Processor
 
 # LLVM's levels: of all passes and of the few, where there is nothing to make vectors of (``kernel_program``).
 _SPEED, _FEW = 2, 1
 # What decides the object of a text, beside the processor and llvmlite's version. The number is raised when something
 # else here does.
-SETTINGS = (_SPEED, _FEW, "loops as vectors", "unrolled if asked", "pic", "small", 3)
+SETTINGS = (_SPEED, _FEW, "loops as vectors", "unrolled if asked", "pic", "small", "plain addresses", 3)
 
 
+# The version of LLVM whose options are known.
+_KNOWN = 22
 # AMD's processors read the lanes of a gather one by one, in more cycles than loads and insertions, which also share the
 # places that are read: a table of 154 numbers interpolated at 96,088 places takes 0.65 of the time (a Zen 5).
 _SLOW_GATHERS, _NO_GATHERS = "znver", "+prefer-no-gather,+prefer-no-scatter"
@@ -48,6 +54,7 @@ class Compiler:
             llvm.initialize_all_targets()
             llvm.initialize_all_asmprinters()
         self._triple = processor.form.triple
+        self._has_indices = processor.architecture == X86_64
         form = {"cpu": name, "features": features, "reloc": "pic", "codemodel": "small"}
         self._machine = llvm.Target.from_triple(self._triple).create_target_machine(opt=_SPEED, **form)
         self._layout = str(self._machine.target_data)
@@ -95,13 +102,51 @@ class Compiler:
 
     def _emit(self, module: Any) -> bytes:
         library, error = _library(), ctypes.c_char_p()
-        buffer = library.LLVMPY_TargetMachineEmitToMemory(self._machine, module, 1, ctypes.byref(error))
+        with _PLAIN_ADDRESSES.kept() if self._has_indices else nullcontext():
+            buffer = library.LLVMPY_TargetMachineEmitToMemory(self._machine, module, 1, ctypes.byref(error))
         if not buffer:
             raise DirectError(f"LLVM makes no code of a kernel: {(error.value or b'').decode(errors='replace')}")
         try:
             return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
         finally:
             library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+class _PlainAddresses:
+    """Keeps LLVM from its loop strength reduction, which is an option of the whole process, while code is made.
+
+    That takes a third of the time that code takes, to find fewer numbers that loops count. But addresses of x86-64 are
+    sums of two numbers and a constant, and loops count what these need (``lang/addresses.py``). Other users of llvmlite
+    in this process have the option as it was.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Go on in a forked child, where no other thread makes code."""
+        self._lock, self._users = threading.Lock(), 0
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        self._change(1)
+        try:
+            yield
+        finally:
+            self._change(-1)
+
+    def _change(self, by: int) -> None:
+        llvm = _llvm()
+        with self._lock:
+            was, self._users = self._users, self._users + by
+            # LLVM ends the process at an option that it does not know.
+            if llvm.llvm_version_info[0] == _KNOWN and 0 in (was, self._users):
+                llvm.set_option("hloforge", f"--disable-lsr={'true' if by > 0 else 'false'}")
+
+
+_PLAIN_ADDRESSES = _PlainAddresses()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PLAIN_ADDRESSES.forget)
 
 
 @cache

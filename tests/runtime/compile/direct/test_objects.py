@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -136,3 +137,16 @@ def test_code_for_another_processor_is_another_object(home: Path) -> None:
     )
     assert (own[18], other[18]) == (62, 183)  # ELF's numbers of the architectures
     assert objects.objects_of([TEXT], caching=True) == [own]
+
+
+def test_an_option_of_llvm_is_changed_while_code_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    llvm = SimpleNamespace(llvm_version_info=(22, 1, 0), set_option=lambda _, option: said.append(option))
+    monkeypatch.setattr(machine_code, "_llvm", lambda: llvm)
+    addresses = machine_code._PlainAddresses()
+    with addresses.kept(), addresses.kept():
+        assert said == ["--disable-lsr=true"]
+    assert said == ["--disable-lsr=true", "--disable-lsr=false"]
+    llvm.llvm_version_info = (23, 0, 0)
+    with addresses.kept():
+        assert len(said) == 2
