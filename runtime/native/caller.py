@@ -4,6 +4,8 @@ A call by IREE's runtime takes some 5 µs beside Python's own work, a small kern
 code generator have a function of Python whose code is written here: CPython's calling convention for built-in functions
 (``METH_FASTCALL``), and numpy's layout of arrays, which ``is_available`` compares with arrays at hand. The function is
 given all arrays of a call, results included, and says whether they were what the program takes; if not, nothing ran.
+A framework's tensors may stand in for arrays: a C function of the framework's tells where their elements are, and the
+caller vouches for their sizes, because only the framework knows how to look at them.
 A kernel whose function of the host has failed is the last one that runs; the session knows what was raised.
 
 Sources: CPython, ``Include/methodobject.h``; numpy, ``ndarraytypes.h`` (``PyArrayObject_fields``); IREE,
@@ -25,7 +27,7 @@ import numpy as np
 from hloforge.runtime.compile.direct.host import DirectError, is_available as runs_code
 from hloforge.runtime.compile.direct.objects import text_object
 from hloforge.runtime.compile.direct.relocatable import read
-from hloforge.runtime.native import pool
+from hloforge.runtime.native import pool, team
 from hloforge.runtime.native.library import Code, MappingError
 
 # Of an array: data, number of dimensions, sizes, element type, flags.
@@ -35,9 +37,9 @@ _PLAIN = 0x101
 # Words of a call's context, and of what it says of an array, of a place for an address, and of a dispatch.
 (
     ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, POOL, TIMES,
-    CLOCK, WORDS,
-) = range(16)  # fmt: skip
-FORM_WORDS, PLACE_WORDS, DISPATCH_WORDS = 3, 3, 3
+    CLOCK, MEMORY_OF, TEAM, THREADS, THREADS_OF, PARALLEL, THREAD, WORDS,
+) = range(22)  # fmt: skip
+FORM_WORDS, PLACE_WORDS, DISPATCH_WORDS = 4, 3, 3
 # Bytes of IREE's state of a dispatch, and where in it the pointers to arrays and the number of workgroups are. The
 # state of a workgroup follows.
 STATE_BYTES, _POINTERS, _COUNT = 64, 32, 12
@@ -62,6 +64,7 @@ entry:
   %kind = call ptr @word(ptr %context, i64 {ARRAY_TYPE})
   %forms = call ptr @word(ptr %context, i64 {FORMS})
   %addresses = call ptr @word(ptr %context, i64 {ADDRESSES})
+  %memory.of = call ptr @word(ptr %context, i64 {MEMORY_OF})
   %fits = icmp eq i64 %count, %arrays
   br i1 %fits, label %next, label %no
 next:
@@ -71,11 +74,22 @@ next:
 look:
   %object = call ptr @word(ptr %given, i64 %i)
   %own.kind = call ptr @word(ptr %object, i64 1)
-  %is.array = icmp eq ptr %own.kind, %kind
-  br i1 %is.array, label %array, label %no
-array:
   %place = mul i64 %i, {8 * FORM_WORDS}
   %form = getelementptr i8, ptr %forms, i64 %place
+  %is.array = icmp eq ptr %own.kind, %kind
+  br i1 %is.array, label %array, label %else
+else:
+  %no.others = icmp eq ptr %memory.of, null
+  br i1 %no.others, label %no, label %tensor
+tensor:
+  %elements = call ptr %memory.of(ptr %object)
+  %elements.i = ptrtoint ptr %elements to i64
+  %low.p = call ptr @word(ptr %form, i64 3)
+  %low = ptrtoint ptr %low.p to i64
+  %beside = and i64 %elements.i, %low
+  %aligned = icmp eq i64 %beside, 0
+  br i1 %aligned, label %taken, label %no
+array:
   %type = call ptr @word(ptr %form, i64 0)
   %own.type = call ptr @word(ptr %object, i64 {_TYPE // 8})
   %same.type = icmp eq ptr %own.type, %type
@@ -99,7 +113,7 @@ sizes:
 size:
   %d = phi i64 [ 0, %sizes ], [ %d.more, %same ]
   %done = icmp eq i64 %d, %rank
-  br i1 %done, label %taken, label %compare
+  br i1 %done, label %shown, label %compare
 compare:
   %one = call ptr @word(ptr %wanted, i64 %d)
   %other = call ptr @word(ptr %own, i64 %d)
@@ -108,8 +122,11 @@ compare:
   br i1 %equal, label %same, label %no
 same:
   br label %size
+shown:
+  %own.data = call ptr @word(ptr %object, i64 {_DATA // 8})
+  br label %taken
 taken:
-  %data = call ptr @word(ptr %object, i64 {_DATA // 8})
+  %data = phi ptr [ %own.data, %shown ], [ %elements, %tensor ]
   %address.at = getelementptr ptr, ptr %addresses, i64 %i
   store ptr %data, ptr %address.at
   %i.more = add i64 %i, 1
@@ -144,6 +161,47 @@ start:
   %flushing = or i32 %was, {_FLUSHING}
   store i32 %flushing, ptr %during
   call void @llvm.x86.sse.ldmxcsr(ptr %during)
+  %pool = call ptr @word(ptr %context, i64 {POOL})
+  %no.pool = icmp eq ptr %pool, null
+  br i1 %no.pool, label %alone, label %framework
+framework:
+  %members = call i32 @members(ptr %context)
+  %have.team = icmp sgt i32 %members, 1
+  br i1 %have.team, label %ask.team, label %ask
+ask.team:
+  %team = call ptr @word(ptr %context, i64 {TEAM})
+  %team.pair = cmpxchg ptr %team, i64 0, i64 1 seq_cst seq_cst
+  %team.got = extractvalue {{ i64, i1 }} %team.pair, 1
+  br i1 %team.got, label %call.team, label %alone
+call.team:
+  call void @meet(ptr %context, ptr %team, i32 %members)
+  store atomic i64 0, ptr %team seq_cst, align 8
+  br label %leave
+ask:
+  %pair = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst
+  %got = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %got, label %call.helpers, label %alone
+call.helpers:
+  call void @wake(ptr %pool)
+  call void @run(ptr %context, ptr %pool, i1 true)
+  store atomic i64 0, ptr %pool seq_cst, align 8
+  br label %leave
+alone:
+  call void @run(ptr %context, ptr null, i1 false)
+  br label %leave
+leave:
+  call void @llvm.x86.sse.ldmxcsr(ptr %before)
+  %restore = call ptr @word(ptr %context, i64 {RESTORE})
+  call void %restore(ptr %thread)
+  %yes = call ptr %answer(i64 1)
+  ret ptr %yes
+no:
+  %refused = call ptr %answer(i64 0)
+  ret ptr %refused
+}}
+
+define internal void @run(ptr %context, ptr %pool, i1 %helped) noinline nounwind {{
+entry:
   %state = call ptr @word(ptr %context, i64 {STATE})
   %workgroup = getelementptr i8, ptr %state, i64 {STATE_BYTES}
   %pointers = getelementptr i8, ptr %state, i64 {_POINTERS}
@@ -151,24 +209,14 @@ start:
   %parts.p = call ptr @word(ptr %context, i64 {PARTS})
   %parts = ptrtoint ptr %parts.p to i64
   %dispatches = call ptr @word(ptr %context, i64 {DISPATCHES})
-  %pool = call ptr @word(ptr %context, i64 {POOL})
   %times = call ptr @word(ptr %context, i64 {TIMES})
   call void @tell(ptr %context, ptr %times, i64 0)
-  %no.pool = icmp eq ptr %pool, null
-  br i1 %no.pool, label %part, label %ask
-ask:
-  %pair = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst
-  %got = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %got, label %call.helpers, label %part
-call.helpers:
-  call void @wake(ptr %pool)
   br label %part
 part:
-  %n = phi i64 [ 0, %start ], [ 0, %ask ], [ 0, %call.helpers ], [ %n.kept, %ran ]
-  %helped = phi i1 [ false, %start ], [ false, %ask ], [ true, %call.helpers ], [ %helped.kept, %ran ]
+  %n = phi i64 [ 0, %entry ], [ %n.more, %ran ]
   %ended = icmp eq i64 %n, %parts
-  br i1 %ended, label %end, label %run
-run:
+  br i1 %ended, label %end, label %begin
+begin:
   %part.at = mul i64 %n, {8 * DISPATCH_WORDS}
   %part.p = getelementptr i8, ptr %dispatches, i64 %part.at
   %kernel = call ptr @word(ptr %part.p, i64 0)
@@ -185,7 +233,7 @@ share:
   call void @share(ptr %pool, ptr %kernel, ptr %state, ptr %workgroup, i64 %groups)
   br label %ran
 group:
-  %g = phi i64 [ 0, %run ], [ %g.more, %goes.on ]
+  %g = phi i64 [ 0, %begin ], [ %g.more, %goes.on ]
   %g.32 = trunc i64 %g to i32
   store i32 %g.32, ptr %workgroup
   %status = call i32 %kernel(ptr null, ptr %state, ptr %workgroup)
@@ -196,24 +244,11 @@ group:
 goes.on:
   br i1 %again, label %group, label %ran
 ran:
-  %n.kept = add i64 %n, 1
-  call void @tell(ptr %context, ptr %times, i64 %n.kept)
-  %helped.kept = or i1 %helped, false
+  %n.more = add i64 %n, 1
+  call void @tell(ptr %context, ptr %times, i64 %n.more)
   br label %part
 end:
-  br i1 %helped, label %give, label %leave
-give:
-  store atomic i64 0, ptr %pool seq_cst, align 8
-  br label %leave
-leave:
-  call void @llvm.x86.sse.ldmxcsr(ptr %before)
-  %restore = call ptr @word(ptr %context, i64 {RESTORE})
-  call void %restore(ptr %thread)
-  %yes = call ptr %answer(i64 1)
-  ret ptr %yes
-no:
-  %refused = call ptr %answer(i64 0)
-  ret ptr %refused
+  ret void
 }}
 
 define internal void @tell(ptr %context, ptr %times, i64 %number) alwaysinline nounwind {{
@@ -235,6 +270,7 @@ define internal ptr @word(ptr %table, i64 %number) alwaysinline nounwind {{
   ret ptr %found
 }}
 {pool.TEXT}
+{team.text(globals())}
 """
 
 
@@ -262,17 +298,24 @@ def is_available() -> bool:
     return runs_code() and _knows_arrays() and _has_code()
 
 
-def function(context: np.ndarray[Any, Any], threads: int) -> Any:
+def function(context: np.ndarray[Any, Any], threads: int, framework: team.Framework | None = None) -> Any:
     """A function of arrays, which says whether they were what the context asks for and the program ran.
 
     Args:
         context: ``WORDS`` words, which live as long as the function. Where ``TIMES`` is an address, ``TIME_WORDS`` for
             the beginning and for the end of each dispatch are written there.
         threads: that share dispatches of several workgroups, the caller's among them.
+        framework: whose tensors may stand in for arrays, and whose threads help.
     """
     method = _method()
     if threads > 1:
         context[POOL] = pool.pool().at_least(threads - 1, _code().work)
+    if framework is not None:
+        context[MEMORY_OF] = framework.memory_of
+        if context[POOL] and framework.threads and framework.parallel and framework.thread:
+            context[TEAM] = team.team().memory.__array_interface__["data"][0]
+            context[THREADS], context[THREADS_OF] = threads, framework.threads
+            context[PARALLEL], context[THREAD] = framework.parallel, framework.thread
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     context[SAVE] = _address(ctypes.pythonapi.PyEval_SaveThread)

@@ -23,6 +23,7 @@ from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
 from hloforge.runtime.native.result_memory import maker
 from hloforge.runtime.native.schedule_file import NAME, Schedule, read
+from hloforge.runtime.native.team import Framework
 from hloforge.runtime.session.arrays import Codec
 
 LIBRARY, CONSTANTS = "library.so", "constants.bin"
@@ -94,8 +95,8 @@ class NativeCalls:
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
         self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))
         self._inside = dict(program.schedule.aliases)
-        # Frames that no call uses; a call has one of its own.
-        self._free: list[Any] = []
+        # Frames that no call uses, by the framework of the call; a call has one of its own.
+        self._free: dict[Framework | None, list[Any]] = {}
         self._timed: list[tuple[Any, np.ndarray[Any, Any]]] = []
         self._most = _KEPT // max(program.schedule.transient, 1)
 
@@ -124,18 +125,25 @@ class NativeCalls:
         results = [arguments[inside[n]] if n in inside else make() for n, make in self._made]
         return results if self.write(arguments, results) else None
 
-    def write(self, arguments: Sequence[Any], results: Sequence[np.ndarray[Any, Any]]) -> bool:
+    def write(self, arguments: Sequence[Any], results: Sequence[Any], framework: Framework | None = None) -> bool:
         """Write the results into arrays of their element types and sizes; False as None of a call.
 
         A result that lies in a parameter is the argument.
+
+        Args:
+            framework: whose threads help, and whose tensors may stand in for arrays. The caller vouches for the element
+                type, the sizes and the order in memory of each tensor.
         """
+        free = self._free.get(framework)
+        if free is None:
+            free = self._free.setdefault(framework, [])
         try:
-            run = self._free.pop()
+            run = free.pop()
         except IndexError:
-            run = self._frame()
+            run = self._frame(framework=framework)
         fits: bool = run(*arguments, *results)
-        if len(self._free) < self._most:
-            self._free.append(run)
+        if len(free) < self._most:
+            free.append(run)
         return fits
 
     def write_timed(
@@ -157,11 +165,12 @@ class NativeCalls:
         # After a function of the host has failed no dispatch ran.
         return [(name, begin, end) for name, begin, end in zip(names, stamps, stamps[1:], strict=False) if end]
 
-    def _frame(self, times: np.ndarray[Any, Any] | None = None) -> Any:
+    def _frame(self, times: np.ndarray[Any, Any] | None = None, framework: Framework | None = None) -> Any:
         """A function of arguments and results, with memory of its own for one call at a time.
 
         Args:
             times: where calls are to write when each dispatch ends.
+            framework: as of ``write``.
         """
         program, schedule = self._program, self._program.schedule
         transient = aligned_bytes(schedule.transient)
@@ -181,7 +190,7 @@ class NativeCalls:
             first += len(part.bindings)
         sizes = [np.array(shape, np.int64) for shape, _ in self._forms]
         pairs = zip(self._forms, sizes, strict=True)
-        forms = _words([(id(dtype), len(shape), _address(own)) for (shape, dtype), own in pairs])
+        forms = _words([(id(dtype), len(shape), _address(own), dtype.alignment - 1) for (shape, dtype), own in pairs])
         addresses = np.zeros(max(schedule.arrays, 1), np.int64)
         patches, parts = _words(places), _words(dispatches)
         # The states of a dispatch and of a workgroup.
@@ -209,7 +218,7 @@ class NativeCalls:
             parts,
             state,
         )
-        return caller.function(context, self._threads)
+        return caller.function(context, self._threads, framework)
 
 
 class _Context(np.ndarray[Any, Any]):

@@ -5,7 +5,8 @@ comes late finds nothing left. A call that has the pool wakes the helpers when i
 dispatch, and for the next call's, without sleeping: waking a thread takes the system 50 µs, on virtual machines up to
 some hundred, and a hand-over to one that is awake some hundred nanoseconds. A helper that finds nothing lets other
 threads run between two looks, and sleeps after a while. There is one pool for a process. A call that finds it taken
-does all of its work itself.
+does all of its work itself. Where a framework has threads that wait in the same way, these are the helpers
+(``team.py``).
 
 The caller takes workgroups from the first on and helpers from the last on, so that of dispatch after dispatch over the
 same array each reads what it wrote itself, which is in its own cache.
@@ -28,8 +29,8 @@ from hloforge.runtime.data.aligned import aligned_bytes
 
 # Words of the pool's memory, by lines of the cache, because a hand-over takes as long as their ways between cores: what
 # changes rarely; what helpers look at; what the caller says of a dispatch; what all change.
-TAKEN, SLEEPERS, SYSCALL, CALLS, KERNEL, STATE, COUNT, OPEN, NEXT, LAST, INSIDE, WORDS = (
-    *(0, 1, 2), 8, *(16, 17, 18), *(24, 25, 26, 27), 32
+TAKEN, SLEEPERS, SYSCALL, CALLS, DONE, KERNEL, STATE, COUNT, OPEN, NEXT, LAST, INSIDE, WORDS = (
+    *(0, 1, 2), *(8, 9), *(16, 17, 18), *(24, 25, 26, 27), 32
 )  # fmt: skip
 _MOST_HELPERS = 15
 # Looks at a number before a thread lets others run, some 20 µs; and cycles until a helper sleeps, some 1.5 ms. (Threads
@@ -40,8 +41,9 @@ _YIELD, _FUTEX, _WAIT, _WAKE = 24, 202, 128, 129
 _FLUSHING = 0x8040
 
 
-def _at(name: str, word: int) -> str:
-    return f"  %{name} = getelementptr i8, ptr %pool, i64 {8 * word}\n"
+def at(name: str, word: int, pool: str = "pool") -> str:
+    """The address of a word of a pool."""
+    return f"  %{name} = getelementptr i8, ptr %{pool}, i64 {8 * word}\n"
 
 
 TEXT = f"""
@@ -50,7 +52,7 @@ declare i64 @llvm.readcyclecounter()
 
 define internal void @wake(ptr %pool) noinline nounwind {{
 entry:
-{_at("calls.at", CALLS)}{_at("sleepers.at", SLEEPERS)}{_at("system.at", SYSCALL)}
+{at("calls.at", CALLS)}{at("sleepers.at", SLEEPERS)}{at("system.at", SYSCALL)}
   %0 = atomicrmw add ptr %calls.at, i32 1 seq_cst
   %sleepers = load atomic i64, ptr %sleepers.at seq_cst, align 8
   %sleep = icmp ne i64 %sleepers, 0
@@ -65,9 +67,9 @@ done:
 
 define internal void @share(ptr %pool, ptr %kernel, ptr %state, ptr %own, i64 %count) noinline nounwind {{
 entry:
-{_at("kernel.at", KERNEL)}{_at("state.at", STATE)}{_at("count.at", COUNT)}{_at("next.at", NEXT)}{_at("open.at", OPEN)}
-{_at("last.at", LAST)}
-{_at("inside.at", INSIDE)}{_at("system.at", SYSCALL)}
+{at("kernel.at", KERNEL)}{at("state.at", STATE)}{at("count.at", COUNT)}{at("next.at", NEXT)}{at("open.at", OPEN)}
+{at("last.at", LAST)}
+{at("inside.at", INSIDE)}{at("system.at", SYSCALL)}
   %system = load ptr, ptr %system.at
   store ptr %kernel, ptr %kernel.at
   store ptr %state, ptr %state.at
@@ -110,13 +112,13 @@ done:
   ret void
 }}
 
-define ptr @work(ptr %pool) nounwind {{
+define dso_local ptr @work(ptr %pool) nounwind {{
 entry:
   %own = alloca [8 x i64], align 64
   %control = alloca i32, align 4
-{_at("kernel.at", KERNEL)}{_at("state.at", STATE)}{_at("count.at", COUNT)}{_at("next.at", NEXT)}{_at("open.at", OPEN)}
-{_at("calls.at", CALLS)}{_at("inside.at", INSIDE)}{_at("sleepers.at", SLEEPERS)}{_at("system.at", SYSCALL)}
-{_at("last.at", LAST)}
+{at("kernel.at", KERNEL)}{at("state.at", STATE)}{at("count.at", COUNT)}{at("next.at", NEXT)}{at("open.at", OPEN)}
+{at("calls.at", CALLS)}{at("inside.at", INSIDE)}{at("sleepers.at", SLEEPERS)}{at("system.at", SYSCALL)}
+{at("last.at", LAST)}{at("done.at", DONE)}
   %system = load ptr, ptr %system.at
   call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 64, i1 false)
   call void @llvm.x86.sse.stmxcsr(ptr %control)
@@ -124,14 +126,19 @@ entry:
   %flushing = or i32 %was, {_FLUSHING}
   store i32 %flushing, ptr %control
   call void @llvm.x86.sse.ldmxcsr(ptr %control)
-  br label %idle
+  %first = load atomic i32, ptr %calls.at seq_cst, align 4
+  br label %enter
 idle:
-  %seen = phi i32 [ 0, %entry ], [ %seen, %sleep ], [ %calls, %leave ]
+  %seen = phi i32 [ %seen, %sleep ], [ %found, %leave ]
   %since = call i64 @llvm.readcyclecounter()
   br label %look
 look:
   %looks = phi i64 [ 0, %idle ], [ %looks.more, %wait ], [ %looks.more, %let ]
   %calls = load atomic i32, ptr %calls.at seq_cst, align 4
+  %done = load atomic i64, ptr %done.at seq_cst, align 8
+  %is.done = icmp ne i64 %done, 0
+  br i1 %is.done, label %end, label %any
+any:
   %new = icmp ne i32 %calls, %seen
   br i1 %new, label %enter, label %wait
 wait:
@@ -154,6 +161,7 @@ sleep:
   %awake = atomicrmw sub ptr %sleepers.at, i64 1 seq_cst
   br label %idle
 enter:
+  %found = phi i32 [ %first, %entry ], [ %calls, %any ]
   %entered = atomicrmw add ptr %inside.at, i64 1 seq_cst
   %is.open = load atomic i64, ptr %open.at seq_cst, align 8
   %goes = icmp ne i64 %is.open, 0
@@ -177,6 +185,10 @@ run:
 leave:
   %left = atomicrmw sub ptr %inside.at, i64 1 seq_cst
   br label %idle
+end:
+  store i32 %was, ptr %control
+  call void @llvm.x86.sse.ldmxcsr(ptr %control)
+  ret ptr null
 }}
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -200,9 +212,7 @@ class _Pool:
 
     def _forget(self) -> None:
         self.memory[:] = 0
-        found = ctypes.cast(ctypes.CDLL(None).syscall, ctypes.c_void_p).value
-        assert found is not None
-        self.memory[SYSCALL] = found
+        self.memory[SYSCALL] = system_call()
 
     def _after_fork(self) -> None:
         # The helpers are the parent's; a call that had the pool goes on there.
@@ -216,6 +226,13 @@ class _Pool:
                 self._helpers += 1
             address: int = self.memory.__array_interface__["data"][0]
             return address if self._helpers else 0
+
+
+def system_call() -> int:
+    """The address of the C library's ``syscall``."""
+    found = ctypes.cast(ctypes.CDLL(None).syscall, ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
 def _begin(code: int, memory: np.ndarray[Any, Any]) -> bool:

@@ -36,6 +36,7 @@ from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.host.vm_module import Host, check_raised, take_raised
 from hloforge.runtime.native.calls import NativeCalls, native_program
 from hloforge.runtime.native.pool import processors
+from hloforge.runtime.native.team import Framework
 from hloforge.runtime.replicas.calls import refusals
 from hloforge.runtime.session.arrays import Codec, DeviceArray, share
 from hloforge.runtime.session.background import Background
@@ -633,8 +634,12 @@ class Session(Background):
         native = self._native
         return native is not None and not native.inside
 
-    def write(self, arguments: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> bool:
+    def write(self, arguments: Sequence[Any], results: Sequence[Any], framework: Framework | None = None) -> bool:
         """Run the program on arrays where they lie, and write the results into others.
+
+        Args:
+            framework: whose threads help, and whose tensors may stand in for arrays; the caller vouches for their
+                element types, sizes and orders in memory.
 
         Returns:
             False if nothing ran, because an array has not the element type or the shape of the program's, or is not
@@ -648,7 +653,7 @@ class Session(Background):
         if native is None or native.inside:
             return False
         try:
-            is_done = native.write(arguments, results)
+            is_done = native.write(arguments, results, framework)
         except MemoryError as error:
             raise ExecutionError(f"the program {self.manifest.name} failed: {error}") from None
         if self._host is not None:

@@ -219,12 +219,14 @@ class _Programs:
         self._reasons: list[str] = []
         self._found: OrderedDict[Any, Program] = OrderedDict()
         self._room = _ROOM
+        # The program, if there is one choice of sizes only, once it is compiled.
+        self._only: Program | None = None
         self._lock = threading.Lock()
 
     def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
         while True:
             try:
-                return self.program(arguments)(arguments)
+                return (self._only or self.program(arguments))(arguments)
             except RoomError as error:
                 self._grow(error.turns)
 
@@ -233,6 +235,7 @@ class _Programs:
         with self._lock:
             if turns > self._room:
                 self._room = end_of(turns)
+                self._only = None
                 self._found.clear()
 
     def program(self, arguments: Sequence[Any]) -> Program:
@@ -247,6 +250,8 @@ class _Programs:
             if found is None:
                 key = () if self.is_static else tuple(map(_sizes, arguments))
                 found = self._kept(key, lambda: self._compile(arguments))
+                if self.is_static:
+                    self._only = found
         assert found is not None  # or it raises
         return found
 

@@ -21,6 +21,7 @@ from hloforge.runtime.devices import devices
 from hloforge.runtime.session.session import Session
 from hloforge.torch.bounded.sizes import Sizes, open_dims, opened
 from hloforge.torch.compiled import draw_seed
+from hloforge.torch.direct import Direct, pytorch
 from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
 from hloforge.torch.interpreter import Interpreter, calls, check, is_token
 from hloforge.torch.memory import Argument, Order, Range, Result, detach, inverse, order_of
@@ -62,6 +63,7 @@ class _Loaded:
         constants: views of what comes first.
         arguments: by the number of the graph's input.
         borrowed: the memory of the weights.
+        direct: whether tensors are handed over as they are.
     """
 
     session: Session
@@ -70,6 +72,7 @@ class _Loaded:
     arguments: tuple[tuple[int, Argument], ...]
     results: tuple[Result, ...]
     borrowed: tuple[Range, ...]
+    direct: Direct
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ class GraphProgram:
         self._traced = traced = _Traced(graph, self._inputs, self._bucket, room=self._room)
         lowered = traced.lower(name, with_seed=self._draws)
         self._outputs = traced.outputs
+        self._places = _places(traced.outputs)
         self._constants = [np.asarray(each) for each in platform.constant_arguments(lowered)]
         fixed = fixed_nodes(graph, weights.numbers)
         self._fixed = [node in fixed for node in traced.nodes]
@@ -185,7 +189,8 @@ class GraphProgram:
             Result(codec, order, dtype, device, is_fixed=is_fixed)
             for codec, (order, dtype), is_fixed in zip(session.results, self._traced.results, self._fixed, strict=True)
         )
-        return _Loaded(session, state, constants, arguments, results, borrowed)
+        direct = Direct([argument for _, argument in arguments], results)
+        return _Loaded(session, state, constants, arguments, results, borrowed, direct)
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Run the graph.
@@ -198,7 +203,7 @@ class GraphProgram:
         loaded = self._loaded
         if loaded is None or (self._weights.numbers and loaded.state != self._weights.state(arguments)):
             loaded = self._loaded = self._load(arguments)
-        session, borrowed = loaded.session, list(loaded.borrowed)
+        session = loaded.session
         cuts = None if self._bucket is None else self._cuts_of(session, loaded, arguments)
         given = arguments
         if cuts is not None:
@@ -208,15 +213,19 @@ class GraphProgram:
         seed = np.array(draw_seed(), np.int64) if self._draws else None
         tensors = self._written(loaded, given, seed, cuts) if session.writes else None
         if tensors is None:
+            borrowed = list(loaded.borrowed)
             views = [argument.view(given[n], borrowed) for n, argument in loaded.arguments]
             if seed is not None:
                 views.append(session.put(seed, len(loaded.constants) + len(views)).buffer_view)
             found = session.call_views([*loaded.constants, *views, *(() if cuts is None else cuts.reals)])
             tensors = [result.tensor(view) for result, view in zip(loaded.results, found, strict=True)]
             detach(tensors, loaded.results, borrowed)
-        if (turns := max((int(tensors[n]) for n in self._traced.turns), default=0)) > self._room:
+        if self._traced.turns and (turns := max(int(tensors[n]) for n in self._traced.turns)) > self._room:
             raise RoomError(turns)
-        results = [_taken(output, arguments, tensors) for output in self._outputs]
+        if self._places is not None:
+            results: list[Any] = [tensors[n] if n >= 0 else arguments[~n] for n in self._places]
+        else:
+            results = [_taken(output, arguments, tensors) for output in self._outputs]
         for n, how in () if cuts is None else cuts.outputs.items():
             results[n] = cut(results[n], *how) if isinstance(how, tuple) else how
         return results
@@ -225,17 +234,21 @@ class GraphProgram:
         self, loaded: _Loaded, tensors: Sequence[Any], seed: np.ndarray[Any, Any] | None, cuts: _Cuts | None
     ) -> list[torch.Tensor] | None:
         """The results of a call without IREE's runtime; None if the tensors are not what the program takes."""
-        found = [argument.array(tensors[n]) for n, argument in loaded.arguments]
+        taken = [tensors[n] for n, _ in loaded.arguments]
+        others = [] if seed is None else [seed]
+        if cuts is not None:
+            others += [np.array(number, np.int64) for number in cuts.numbers]
+        if loaded.direct.fits(taken):
+            tensors = [result.new() for result in loaded.results]
+            if loaded.session.write([*self._constants, *taken, *others], tensors, pytorch()):
+                return tensors
+        found = [argument.array(tensor) for (_, argument), tensor in zip(loaded.arguments, taken, strict=True)]
         given = [array for array in found if array is not None]
         if len(given) < len(found):
             return None
-        arrays = [*self._constants, *given]
-        if seed is not None:
-            arrays.append(seed)
-        if cuts is not None:
-            arrays += [np.array(number, np.int64) for number in cuts.numbers]
+        arrays = [*self._constants, *given, *others]
         made = [result.empty() for result in loaded.results]
-        if not loaded.session.write(arrays, made):
+        if not loaded.session.write(arrays, made, pytorch()):
             return None
         return [result.of(array) for result, array in zip(loaded.results, made, strict=True)]
 
@@ -260,6 +273,19 @@ class GraphProgram:
             self._cuts.clear()
         self._cuts[numbers] = _Cuts(numbers, reals, outputs)
         return self._cuts[numbers]
+
+
+def _places(outputs: Sequence[Output]) -> list[int] | None:
+    """The numbers of the outputs' results, and of arguments as ``~n``; None if there are outputs of other kinds."""
+    places = []
+    for output in outputs:
+        if output.argument is not None:
+            places.append(~output.argument)
+        elif output.result is not None and not output.is_number and not output.sizes:
+            places.append(output.result)
+        else:
+            return None
+    return places
 
 
 def _taken(output: Output, arguments: Sequence[Any], results: Sequence[torch.Tensor]) -> Any:

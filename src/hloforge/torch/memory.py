@@ -16,13 +16,21 @@ import torch
 from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.errors import ArgumentError
 from hloforge.runtime.devices.devices import rt
-from hloforge.runtime.native.result_memory import maker
+from hloforge.runtime.native.result_memory import LEAST, maker
 from hloforge.runtime.session.arrays import ALIGNMENT, Codec, hal_type
 from hloforge.torch.types import to_numpy, to_torch
 
 # Bytes from which on a result keeps IREE's memory instead of being copied.
 _LARGE = 16384
 _DLPACK_CPU = 1
+
+
+def _empty_strided(sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(sizes, strides, dtype=dtype)
+
+
+# A third of the time, where PyTorch has it: Inductor's own.
+_empty = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", _empty_strided)
 
 Order = tuple[int, ...]
 # First address and end of memory.
@@ -59,12 +67,14 @@ class Argument:
         codec: of the program's parameter, which has the sizes of ``like`` in the order of its memory.
         device: IREE's.
 
+    Attributes:
+        byte_count: of its memory.
+
     Raises:
         ArgumentError: ``like`` is on no CPU, or sparse.
     """
 
     __slots__ = (
-        "_bytes",
         "_codec",
         "_device",
         "_dimensions",
@@ -76,6 +86,7 @@ class Argument:
         "_seen",
         "_sizes",
         "_strides",
+        "byte_count",
     )
 
     def __init__(self, like: torch.Tensor, codec: Codec, device: Any) -> None:
@@ -84,7 +95,7 @@ class Argument:
         self._is_plain = self._order == tuple(range(like.ndim))
         self._strides = _strides(like.shape, self._order)
         self._codec, self._device = codec, device
-        self._bytes = codec.byte_count
+        self.byte_count = codec.byte_count
         physical = physical_shape(codec.shape)
         assert physical.element is not None  # a tensor has one
         self._hal_type = hal_type(physical.element)
@@ -99,16 +110,20 @@ class Argument:
         """
         if not tensor.is_cpu or tensor.layout is not torch.strided:
             return None
-        if self._bytes and self._lies_as_expected(tensor):
+        if self.byte_count and self._lies_as_expected(tensor):
             address = tensor.data_ptr()
             last, seen = self._seen
             if last != address or seen is None:
-                memory: Any = (ctypes.c_char * self._bytes).from_address(address)
+                memory: Any = (ctypes.c_char * self.byte_count).from_address(address)
                 seen = np.ndarray(self._dimensions, self._codec.dtype, memory)
                 self._seen = address, seen
             return seen
         array = to_numpy(tensor if self._is_plain else tensor.permute(self._order))
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def takes(self, tensor: torch.Tensor) -> bool:
+        """Whether the program can read the elements where they lie."""
+        return tensor.device.type == "cpu" and tensor.layout is torch.strided and self._lies_as_expected(tensor)
 
     def _lies_as_expected(self, tensor: torch.Tensor) -> bool:
         is_same = tensor.stride() == self._strides and tensor.shape == self._sizes and tensor.dtype is self._dtype
@@ -133,9 +148,9 @@ class Argument:
             if not dense.is_contiguous():
                 return self._copied(dense.contiguous())
         address = tensor.data_ptr()
-        if address % ALIGNMENT or not self._bytes:
+        if address % ALIGNMENT or not self.byte_count:
             return self._copied(tensor.detach().permute(self._order))
-        borrowed.append((address, address + self._bytes))
+        borrowed.append((address, address + self.byte_count))
         last, view = self._last
         if last == address:
             return view
@@ -144,8 +159,8 @@ class Argument:
         return view
 
     def _shown(self, address: int) -> Any:
-        shown: Any = (ctypes.c_char * self._bytes).from_address(address)
-        memory = np.ndarray(self._bytes, np.uint8, shown)
+        shown: Any = (ctypes.c_char * self.byte_count).from_address(address)
+        memory = np.ndarray(self.byte_count, np.uint8, shown)
         buffer = self._device.from_dlpack_capsule(memory.__dlpack__()).get_buffer()
         return rt.HalBufferView(buffer, self._dimensions, self._hal_type)
 
@@ -189,15 +204,34 @@ class Result:
         is_copied: whether it never lies in IREE's memory.
     """
 
-    __slots__ = ("_codec", "_device", "_dtype", "_inverse", "_is_plain", "_make", "byte_count", "is_copied")
+    __slots__ = (
+        "_codec",
+        "_device",
+        "_dtype",
+        "_inverse",
+        "_is_plain",
+        "_make",
+        "_sizes",
+        "_strides",
+        "byte_count",
+        "is_copied",
+    )
 
     def __init__(self, codec: Codec, order: Order, dtype: torch.dtype, device: Any, *, is_fixed: bool = False) -> None:
         self._codec, self._device, self._dtype = codec, device, dtype
         self._inverse = inverse(order)
         self._is_plain = order == tuple(range(len(order)))
         self._make = maker(codec.dimensions, codec.dtype)
+        self._sizes = tuple(codec.dimensions[d] for d in self._inverse)
+        self._strides = _strides(self._sizes, order)
         self.byte_count = codec.byte_count
         self.is_copied = is_fixed or self.byte_count < _LARGE
+
+    def new(self) -> torch.Tensor:
+        """The result's tensor, not written yet."""
+        if self.byte_count < LEAST:
+            return _empty(self._sizes, self._strides, self._dtype)
+        return self.of(self._make())
 
     def empty(self) -> np.ndarray[Any, Any]:
         """An array for the elements in the order of memory, not written yet."""
