@@ -155,8 +155,10 @@ class Rules(ABC):
 
     def _concatenate(self, op: Op, place: Place) -> Made:
         along = ir.IntegerAttr(op.attribute("dimension")).value
+        # Those of size 0 have no memory, and loops that are one do not know that no place is theirs.
+        operands = [operand for operand in op.operands if operand.shape[along]] or op.operands[:1]
         starts, start = [], 0
-        for operand in op.operands:
+        for operand in operands:
             starts.append(start)
             start += operand.shape[along]
 
@@ -169,12 +171,12 @@ class Rules(ABC):
                 last -= 1
             if first + 1 == last:
                 inner = (*place[:along], index - starts[first], *place[along + 1 :])
-                return self.element(op.operands[first], inner)
+                return self.element(operands[first], inner)
             middle = (first + last) // 2
             before = Condition(index, starts[middle])
             return self.choose(op.result, [before], lambda: of(first, middle), lambda: of(middle, last))
 
-        return of(0, len(op.operands))
+        return of(0, len(operands))
 
     def _starts(self, op: Op, starts: Sequence[Array], most: Sequence[int]) -> list[Index]:
         return [

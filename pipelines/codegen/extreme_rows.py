@@ -115,7 +115,9 @@ class ExtremeLoops(NestLoops):
         if not all(is_extreme(op) and op.results[0].element in _FLOATS for op in nest.reductions):
             return False
         lanes = self._row_lanes
-        if not lanes or reduced[-1].size < lanes:
+        _, known = nest.analysis(self._in_memory)
+        # What a condition excludes everywhere may have no memory.
+        if not lanes or reduced[-1].size < lanes or known.conditions or known.is_irregular:
             return False
         before = dict(self._counters)
         counters = {group: places.counter(group.size) for group in self._groups}
@@ -126,7 +128,7 @@ class ExtremeLoops(NestLoops):
         for op in nest.reductions:
             found.element(op.operands[0], place)
         self._counters = before
-        return found.fits and not found.conditions and not found.is_irregular and found.cost * 2 <= _MOST_WRITTEN
+        return found.fits and found.cost * 2 <= _MOST_WRITTEN
 
     def _by_vectors(self, reduced: Sequence[Group]) -> None:
         """Extremes of a row, or of several dimensions of which the last is one."""

@@ -70,6 +70,8 @@ class NestWriter(StreamedSquares):
                 self._over(kept[:-1], lambda: self._by_sums(reduced, kept[-1]))
             else:
                 self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+        elif self._are_row_trees(kept, reduced):
+            self._over(kept[:-1], partial(self._by_row_trees, kept[-1], reduced[0]))
         elif self._are_extremes(reduced):
             self._over(kept, lambda: self._by_vectors(reduced))
         elif kept and self._are_lines(kept[-1], reduced):

@@ -42,7 +42,7 @@ class RowSumLoops(ExtremeLoops):
         if not all(map(is_float_sum, nest.reductions)) or len({*results}) > 1 or is_complex(results[0]):
             return False
         _, known = nest.analysis(self._in_memory)
-        if row.size < _LEAST * self._sum_lanes or len(self._segments(row)) > 1 or known.cost < _DEAR:
+        if row.size < _LEAST * self._sum_lanes or known.cost < _DEAR or known.conditions or known.is_irregular:
             return False
         before = dict(self._counters)
         counters = {group: places.counter(group.size) for group in self._groups}
@@ -58,7 +58,7 @@ class RowSumLoops(ExtremeLoops):
         for op in nest.reductions:
             found.element(op.operands[0], place)
         self._counters = before
-        return found.fits and not found.conditions and not found.is_irregular
+        return found.fits
 
     @property
     def _sum_lanes(self) -> int:

@@ -102,11 +102,13 @@ class StreamedSquares(CrossedLoops):
         if row < _LEAST_ROW and (row % LINE or row < _LEAST_WHOLE):
             return False
         place, found = nest.analysis(self._in_memory)
+        if found.conditions or found.is_irregular:
+            return False
         along = place[second.dims[-1]].terms[0][0]
         vectors = _CrossedAccesses(self._in_memory, along=along, functions=True, held=crossing.loads[0])
         for array in nest.maps:
             vectors.made(array, nest.at(place))
-        return vectors.fits and not found.conditions and not found.is_irregular
+        return vectors.fits
 
     def _by_panels(self, crossing: Crossing) -> None:
         function, first, second = self._function, crossing.first, crossing.second

@@ -71,6 +71,9 @@ class StreamedLoops(ApartLoops):
         if not self._groups or not self._exceeds_caches():
             return []
         row = self._groups[-1]
+        _, known = nest.analysis(self._in_memory)
+        if known.conditions or known.is_irregular:
+            return []
         streamed = [array for array in nest.maps if self._is_streamed(array)]
         widest = max((elements.size(array.element) for array in streamed), default=0)
         if not streamed or row.size * widest < _LEAST_ROW or len(self._segments(row)) > 1:
@@ -91,7 +94,7 @@ class StreamedLoops(ApartLoops):
                 found.check(nest.stored(array, place))
                 found.fits = found.fits and not is_complex(array.element)
         self._counters = before
-        return found.fits and not found.conditions and not found.is_irregular
+        return found.fits
 
     def _by_streams(self, streamed: list[Array]) -> None:
         """A row of maps, some of which are written past the caches."""

@@ -23,7 +23,7 @@ from hloforge.pipelines.codegen.lang.functions import UNROLLED
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.nest_loops import element_of, segment_index, sum_of
 from hloforge.pipelines.codegen.row_blocks import is_float_sum, is_sum
-from hloforge.pipelines.codegen.row_sums import RowSumLoops
+from hloforge.pipelines.codegen.row_trees import RowTreeLoops
 from hloforge.pipelines.codegen.segments import Segment
 
 # Rows that are added to a line of sums at once, if they cost no more together, in sums.
@@ -63,7 +63,7 @@ class _Piece:
     begins: bool = False
 
 
-class SumLoops(RowSumLoops):
+class SumLoops(RowTreeLoops):
     """Writes the reductions of a nest."""
 
     def _by_sums(self, reduced: Sequence[Group], columns: Group | None = None) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hloforge.pipelines.codegen.access import Accesses, cost_of
 from hloforge.pipelines.codegen.elements.kinds import is_complex, single
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.emit import Emitter, Memory
+from hloforge.pipelines.codegen.evaluate import Condition
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -49,6 +51,17 @@ class VectorAccesses(Accesses):
             return False
         inner, _ = symbol.quotient
         return any(one is self.along or self._follows(one) for one, _ in inner.terms)
+
+    def choose(
+        self, array: Array, conditions: Sequence[Condition], yes: Callable[[], Any], no: Callable[[], Any]
+    ) -> None:
+        known = [condition.known for condition in conditions]
+        if all(known) or False in known:
+            super().choose(array, conditions, yes, no)
+            return
+        # Both are not looked at: one that is never chosen, such as a part of size 0, may have no memory.
+        self.conditions += conditions
+        self.fits = False
 
     def load(self, array: Array, number: Index) -> None:
         super().load(array, number)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+import hloforge
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.reading import function_of
 from tests.pipelines.codegen.whole_programs import check
 
 # An element of the first array is read by the second one as that of quotients of quotients of its place.
@@ -54,3 +58,29 @@ def test_an_array_is_read_where_it_is_made_however_the_place_is_written() -> Non
 
 def test_a_reduction_starts_with_what_is_there_before_its_loop() -> None:
     check(STARTED, np.float32(-3), np.float32([-5, -4, -7]))
+
+
+# A loop may be one over all elements, so that the place along the last dimension is a remainder.
+EMPTY_PART = """
+func.func public @main(%a: tensor<3x4x3xf32>) -> (tensor<3x4x3xf32>, tensor<3x4x3xf32>) {
+  %b = stablehlo.slice %a [0:3, 0:4, 0:1] : (tensor<3x4x3xf32>) -> tensor<3x4x1xf32>
+  %sorted:2 = "stablehlo.sort"(%b, %b) ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>, %w: tensor<f32>):
+    %less = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) {dimension = 1 : i64} : (tensor<3x4x1xf32>, tensor<3x4x1xf32>) -> (tensor<3x4x1xf32>, tensor<3x4x1xf32>)
+  %none = stablehlo.slice %sorted#0 [0:3, 0:4, 0:0] : (tensor<3x4x1xf32>) -> tensor<3x4x0xf32>
+  %joined = stablehlo.concatenate %a, %none, dim = 2 : (tensor<3x4x3xf32>, tensor<3x4x0xf32>) -> tensor<3x4x3xf32>
+  %larger = stablehlo.maximum %joined, %a : tensor<3x4x3xf32>
+  return %joined, %larger : tensor<3x4x3xf32>, tensor<3x4x3xf32>
+}
+"""
+
+
+def test_a_joined_part_of_size_0_is_never_read() -> None:
+    program = hloforge.as_program(EMPTY_PART)
+    block = function_of(program.module)
+    found = Accesses(lambda array: array.op is None or array.op.name == "sort")
+    found.element(block.results[0], places.delinear(places.counter(36), (3, 4, 3)))
+    assert [array for array, _ in found.loads] == [block.arguments[0]]
+    assert not found.conditions
