@@ -27,6 +27,8 @@ from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitt
 _ROWS, _ROWS_BYTES = 64, 128
 # Bytes of a row that a tile takes at once, more where a panel has fewer rows, and elements at most.
 _BLOCK, _LONGEST_BLOCK, _ELEMENTS = 256, 1024, 128
+# The part of the caches that arrays exceed: what lies far apart is slow as soon as others take some of them.
+_PART = 2
 # Bytes of a row of the result from which on its ends, which are written element by element, cost little; and of one
 # that is whole lines.
 _LEAST_ROW, _LEAST_WHOLE = 1024, 128
@@ -90,7 +92,12 @@ class StreamedSquares(CrossedLoops):
     def _are_panels(self, crossing: Crossing) -> bool:
         """Whether a nest has one result that is worth it, and one array that it reads across."""
         nest, second = self._nest, crossing.second
-        if not self._exceeds_caches() or len(crossing.loads) != 1 or not all(crossing.lanes) or nest.into is not None:
+        if (
+            not self._exceeds_caches(_PART)
+            or len(crossing.loads) != 1
+            or not all(crossing.lanes)
+            or nest.into is not None
+        ):
             return False
         results = [array for array in nest.maps if array not in nest.unstored]
         if len(results) != 1 or not self._is_streamed(results[0]) or is_complex(results[0].element):

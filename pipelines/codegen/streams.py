@@ -39,8 +39,8 @@ _VECTORS, _MOST_WORK = 4, 256
 class StreamedLoops(ApartLoops):
     """Writes the maps of a nest past the caches."""
 
-    def _exceeds_caches(self) -> bool:
-        """Whether all that a nest goes over is more than the caches hold, at least half of it to be read.
+    def _exceeds_caches(self, part: int = 1) -> bool:
+        """Whether all that a nest goes over is more than this part of the caches, at least half of it to be read.
 
         A core writes past the caches at some 28 GB/s, and into them faster, if nothing else takes the memory's time.
         """
@@ -50,7 +50,7 @@ class StreamedLoops(ApartLoops):
         _, found = nest.analysis(self._in_memory)
         read = self._bytes({array for array, _ in found.loads})
         written = self._bytes({array for array in nest.maps if array not in nest.unstored})
-        return read >= written and read + written > self._writer.cached
+        return read >= written and (read + written) * part > self._writer.cached
 
     def _bytes(self, arrays: set[Array]) -> int:
         """Of arrays, as far as a nest goes over them."""
