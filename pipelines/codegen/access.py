@@ -10,7 +10,7 @@ from hloforge.dialect.traits import TABLE, TRANSCENDENTAL
 from hloforge.pipelines.codegen.elements.kinds import REALS, class_of
 from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.index import Index, Symbol, counter
 
 # Instructions of an operation, roughly: how a transcendental function compares to a sum.
 _FUNCTION, _DIVISION = 16, 4
@@ -96,6 +96,43 @@ class Accesses(Rules):
         if key not in self._known:
             self._known.add(key)
             make()
+
+
+@dataclass
+class _Reads(Accesses):
+    """What one view reads."""
+
+    read: list[tuple[Array, Place]] = field(default_factory=list)
+
+    def element(self, array: Array, place: Place) -> None:
+        self.read.append((array, place))
+
+    def of(self, view: Op, place: Place) -> list[tuple[Array, Place]]:
+        self._made(view.result, place)
+        return self.read
+
+
+def places_read(view: Op, place: Place, array: Array) -> set[Place]:
+    """The places in an array that a view's element at a place is read from."""
+    return {read for one, read in _Reads(lambda _: False).of(view, place) if one is array}
+
+
+@dataclass
+class _Length(Accesses):
+    """How long an element's code is, up to a limit."""
+
+    limit: int = 0
+
+    def element(self, array: Array, place: Place) -> None:
+        if self.cost <= self.limit:
+            super().element(array, place)
+
+
+def cost_up_to(limit: int, array: Array, memory: Callable[[Array], bool]) -> int:
+    """What an element costs if what it needs several times is computed once; above the limit, something above it."""
+    found = _Length(memory, limit=limit)
+    found.made(array, tuple(map(counter, array.shape)))
+    return found.cost
 
 
 def cost_of(op: Op) -> int:

@@ -17,14 +17,17 @@ from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.fused_rows import FusedRows, with_fused_rows
 from hloforge.pipelines.codegen.fused_rows_writer import write_fused_rows
 from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.handing_out import hand_out
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.lang.outlining import LONG, VAST, Cut, ends, outline
 from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.loop_sharing import shared_in_loop, update_nest
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
+from hloforge.pipelines.codegen.sharing import element_cost, nest_workgroups, share_count
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, held, index_of, is_update
 from hloforge.pipelines.codegen.turns import TurningAddresses, Wheel, turns_of, wheels_of
@@ -33,6 +36,8 @@ from hloforge.pipelines.framework.machine import Machine
 # Arrays of at most so many bytes are on the stack, of which a kernel takes a part only.
 _SMALL = 1024
 _STACK = 8192
+# What an element costs that is moved, in sums.
+_COPIED = 1
 # A program's loop is never written out.
 _LOOP = "unroll.disable"
 
@@ -53,6 +58,8 @@ class Generator:
         packed: the strips of products in loops (``Op.packed``).
         strips: those of products with constants (``Op.strips``).
         repeated: the ``likeness`` of operations in loops and branches that are functions.
+        is_shared: whether the code that is being written is a workgroup's share.
+        shares: how many workgroups copies and updates are shared out to.
         turning: slots of carries that change places in the code that is being written (``turns.py``).
     """
 
@@ -71,6 +78,8 @@ class Generator:
         self.strips: dict[Op, Slot] = {}
         self.repeated: frozenset[str] = frozenset()
         self.turning: frozenset[Slot] = frozenset()
+        self.is_shared = False
+        self.shares = 1
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
@@ -161,10 +170,15 @@ class Generator:
 
     def copy(self, array: Array, target: Slot, share: Share | None = None) -> None:
         """Write an array to a slot, or a workgroup's share of it, computing it if it is not in memory."""
-        source = self.slots.get(array)
-        if source is target or not array.elements:
+        if self.slots.get(array) is target or not array.elements:
             return
-        function = self.writer.function
+        if share is not None:
+            self._copy(array, target, share)
+            return
+        hand_out(self, min(self.shares, copy_workgroups(self, array)), lambda own: self._copy(array, target, own))
+
+    def _copy(self, array: Array, target: Slot, share: Share | None) -> None:
+        source, function = self.slots.get(array), self.writer.function
         memory = self.writer.memory(target)
         if source is None:
             nest = Nest(shape=array.shape, maps=[array])
@@ -240,6 +254,7 @@ class BlockWriter:
         self.planner = Planner(block, generator.in_memory)
         steps = self.planner.steps()
         self.steps = with_fused_rows(steps, block, self.planner.in_memory, generator.machine)
+        self._counts = [1] * len(self.steps)
         self._maker = {array: number for number, step in enumerate(self.steps) for array in step.makes}
         self._last = self._last_reads()
         self._wanted = self._wanted_slots()
@@ -335,7 +350,8 @@ class BlockWriter:
         if array in self._wanted:
             slot = self._wanted[array]
         else:
-            is_local = not self._is_outer
+            # Not on the stack, of which each workgroup has its own.
+            is_local = not self._is_outer and not generator.is_shared
             slot = generator.take(array.element, array.elements, is_local=is_local)
         self._put(array, slot)
         return slot
@@ -355,7 +371,10 @@ class BlockWriter:
         Args:
             on_step: told of each step before it is written.
         """
-        function = self._generator.writer.function
+        generator, function = self._generator, self._generator.writer.function
+        in_memory = self.planner.in_memory
+        counts = [_workgroups_in_loop(generator, step, in_memory) for step in self.steps]
+        self._counts = shared_in_loop(generator, self._block, self.steps, in_memory, counts, self.reads)
         cuts: list[Cut] = []
         first = len(function.lines)
         for number, step in enumerate(self.steps):
@@ -369,9 +388,18 @@ class BlockWriter:
             outline(function, cuts, ENTRY)
 
     def write_step(self, number: int, step: Step, share: Share | None) -> None:
-        function = self._generator.writer.function
+        generator, function = self._generator, self._generator.writer.function
         begin = Cut(len(function.lines), function.block)
-        self._write_step(number, step, share)
+        if share is not None:
+            generator.is_shared = True
+            self._write_step(number, step, share)
+            generator.is_shared = False
+        elif update_nest(step) is not None:
+            generator.shares = self._counts[number]
+            self._write_step(number, step, None)
+            generator.shares = 1
+        else:
+            hand_out(generator, self._counts[number], lambda own: self._write_step(number, step, own))
         if self._is_turning(step):
             # As a function, whose arguments are apart: which address is whose changes in each turn.
             outline(function, [begin], ENTRY)
@@ -671,6 +699,31 @@ class BlockWriter:
                 outline(function, [begin], ENTRY)
             function.do(f"br label %{after}")
         function.begin(after)
+
+
+def workgroups(generator: Generator, step: Step) -> int:
+    """How many workgroups a step is worth."""
+    if isinstance(step, Single):
+        return singles.workgroups(generator, step.operation)
+    if isinstance(step, FusedRows):
+        return min(max(workgroups(generator, one) for one in step.steps), step.blocks)
+    assert isinstance(step, Nest)
+    return nest_workgroups(step, generator.in_memory)
+
+
+def _workgroups_in_loop(generator: Generator, step: Step, in_memory: Callable[[Array], bool]) -> int:
+    """As ``workgroups``; in loops updates are shared out as well."""
+    if isinstance(step, FusedRows):
+        return min(max(_workgroups_in_loop(generator, one, in_memory) for one in step.steps), step.blocks)
+    nest = step if isinstance(step, Nest) else update_nest(step)
+    return workgroups(generator, step) if nest is None else nest_workgroups(nest, in_memory)
+
+
+def copy_workgroups(generator: Generator, array: Array) -> int:
+    """How many workgroups it is worth to copy an array, or to compute it into a copy's memory."""
+    nest = Nest(shape=array.shape, maps=[array])
+    cost = _COPIED if generator.in_memory(array) else max(element_cost(nest, generator.in_memory), _COPIED)
+    return share_count(cost * array.elements, next((size for size in array.shape if size > 1), 1))
 
 
 def _changes(op: Op) -> Array | None:

@@ -100,7 +100,7 @@ def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogu
         return
     strips = generator.writer.memory(generator.packed[op]).pointer
     factors = generator.pointer(op.operands[1 - op.packed]), strips
-    emit(generator, op, _packed_product(op, op.packed, generator.extensions), None, after, factors)
+    emit(generator, op, packed_product(op, op.packed, generator.extensions), share, after, factors)
 
 
 def pack_before(generator: Generator, loop: Op) -> None:
@@ -111,7 +111,7 @@ def pack_before(generator: Generator, loop: Op) -> None:
         side = _packed_side(op, loop, generator)
         if side is None:
             continue
-        product = _packed_product(op, side, generator.extensions)
+        product = packed_product(op, side, generator.extensions)
         slot = generator.room("i8", -(-product.packed_bytes(generator.machine) // LINE) * LINE)
         function, factor = generator.writer.function, generator.pointer(op.operands[side])
         with accessing(function, ""):
@@ -135,11 +135,12 @@ def _packed_side(op: Op, loop: Op, generator: Generator) -> int | None:
     factor = held(op.operands[side], generator.in_memory)
     if not generator.in_memory(factor) or any(factor.block.inside(block) for block in loop.inner):
         return None
-    product = _packed_product(op, side, generator.extensions)
+    product = packed_product(op, side, generator.extensions)
     return side if gains(product.gemm, generator.machine) else None
 
 
-def _packed_product(op: Op, side: int, extensions: frozenset[str]) -> PackedGemm:
+def packed_product(op: Op, side: int, extensions: frozenset[str]) -> PackedGemm:
+    """The product of a ``dot_general`` whose factor of this side is packed before a loop."""
     gemm = product_of(op, extensions)
     return PackedGemm(gemm) if side else PackedGemm(gemm.transposed(), exchanged=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -11,10 +10,8 @@ from hloforge.dialect import budget
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.marks import BOUNDED_RESULTS
 from hloforge.dialect.mlir import ir
-from hloforge.pipelines.codegen import singles
-from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
+from hloforge.pipelines.codegen.blocks import BlockWriter, Generator, copy_workgroups, workgroups
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.fused_rows import FusedRows
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_names import kernel_name
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
@@ -30,21 +27,13 @@ from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.repeated import repeated
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.staging import copying, stage
-from hloforge.pipelines.codegen.steps import Nest, Single, Step, check
+from hloforge.pipelines.codegen.steps import Step, check
 from hloforge.pipelines.framework.machine import Machine
 
 # Bindings of a step for what it works in.
 _SCRATCHES = 3
-# In sums: what a workgroup should have to do, some 10 µs, and as many as make it worth the way of arrays from one
-# core's cache to another's.
-_SHARE = 1 << 17
-_LEAST_SHARES, _MOST_SHARES = 4, 8
-# What an element costs that is moved, and more where it is read across the order of memory.
-_COPIED, _CROSSED = 1, 4
 # Elements from which on a result lies in a parameter that the caller gives up.
 _LARGE = 1 << 14
-# Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
-_PIECE_OF_ROW = 256
 
 
 def generate(
@@ -77,12 +66,6 @@ def generate(
         return _Program(block, generator, apart=apart, aliases=aliases or {}, sizes=_sizes(module)).made()
     finally:
         forget(_all_ops(block))
-
-
-def _share_count(cost: int, most: int) -> int:
-    """How many workgroups work is worth that can be cut into so many pieces."""
-    count = cost // _SHARE
-    return max(1, min(count, _MOST_SHARES, most)) if count >= _LEAST_SHARES else 1
 
 
 def _sizes(module: ir.Module) -> tuple[tuple[int, ...], ...]:
@@ -120,7 +103,7 @@ class _Program:
         self._names: list[str] = []
         # Of the kernel that is being written.
         self._steps: list[Step] = []
-        self._dispatches: list[tuple[int, tuple[Slot, ...], int, frozenset[str]]] = []
+        self._dispatches: list[tuple[int, tuple[Slot, ...], int, int, frozenset[str]]] = []
         self._transient = 0
 
     def made(self) -> KernelProgram:
@@ -139,7 +122,7 @@ class _Program:
         writer.copies_apart = self._copies
         for number, step in enumerate(writer.steps):
             budget.enter(f"kernels: step {number + 1} of {len(writer.steps)}")
-            count = self._shares(step)
+            count = workgroups(generator, step)
             if count > 1 or self._is_full(writer, step):
                 self._end()
             share = Share(generator.writer.workgroup(), count) if count > 1 else None
@@ -163,8 +146,8 @@ class _Program:
             names=tuple(self._names),
             sizes=self._sizes,
             dispatches=tuple(
-                Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)
-                for kernel, slots, count, origins in self._dispatches
+                Dispatch(kernel, tuple(map(self._binding, slots)), count, shares, origins)
+                for kernel, slots, count, shares, origins in self._dispatches
             ),
         )
 
@@ -204,38 +187,9 @@ class _Program:
         }[slot.where]
         return Binding(buffer, slot.offset, slot.size)
 
-    def _shares(self, step: Step) -> int:
-        """How many workgroups a step is worth."""
-        if isinstance(step, Single):
-            return singles.workgroups(self._generator, step.operation)
-        if isinstance(step, FusedRows):
-            return min(max(map(self._shares, step.steps)), step.blocks)
-        assert isinstance(step, Nest)
-        first = next((d for d, size in enumerate(step.shape) if size > 1 and d not in step.dims), None)
-        if first is None or 0 in step.shape:
-            return 1
-        most = step.shape[first]
-        if any(step.shape[d] > 1 for d in step.dims if d < first):
-            # Columns that rows are added up to: what each workgroup reads of a row is a piece of it.
-            row = math.prod(size for d, size in enumerate(step.shape) if d not in step.dims)
-            most = min(most, row * elements.size(step.reductions[0].operands[0].element) // _PIECE_OF_ROW)
-        return _share_count(self._cost(step) * math.prod(step.shape), most)
-
-    def _cost(self, nest: Nest) -> int:
-        """What an element of a nest costs, in sums."""
-        place, found = nest.analysis(self._generator.in_memory)
-        if not place or not place[-1].terms:
-            return found.cost
-        last = place[-1].terms[0][0]
-        crossed = sum(abs(dict(number.terms).get(last, 0)) > 1 for _, number in dict.fromkeys(found.loads))
-        return found.cost + _CROSSED * crossed
-
     def _copies(self, array: Array, target: Slot) -> bool:
         """Copy an array by several workgroups, if it is worth them."""
-        nest = Nest(shape=array.shape, maps=[array])
-        cost = _COPIED if self._generator.in_memory(array) else max(self._cost(nest), _COPIED)
-        outer = next((size for size in array.shape if size > 1), 1)
-        count = _share_count(cost * array.elements, outer)
+        count = copy_workgroups(self._generator, array)
         if count < 2:
             return False
         self._end()
@@ -286,7 +240,7 @@ class _Program:
             self._kernels.append(text)
             self._names.append(kernel_name(number, steps))
             self._parts.update(kernel.parts())
-        self._dispatches.append((number, tuple(kernel.bindings()), count, origins))
+        self._dispatches.append((number, tuple(kernel.bindings()), count, kernel.shares, origins))
 
 
 def _fit(result: Array, parameter: Array) -> bool:

@@ -19,6 +19,10 @@ NO_PASSES = "; no passes\n"
 ALIGNMENT = 64
 # The table of the host: the address of a function ``int call(i64 number, ptr arrays)``.
 HOST_BYTES = 8
+# How a caller offers threads for steps in loops, in a dispatch's state: a number of constants, and their address. They
+# are a function ``void share(ptr pool, ptr run, ptr arguments, ptr own, i64 count)``, which calls ``run(null,
+# arguments, own)`` for each workgroup's number, 32 bits at ``own``, in any threads; and the pool.
+CONSTANTS_COUNT_AT, CONSTANTS_AT, HANDED = 10, 24, 2
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,14 @@ class Dispatch:
         kernel: its number among the program's.
         bindings: its arrays, in the order of its text.
         workgroups: how many run, in any order and at once.
+        shares: most workgroups of its own that a step of a loop in it has done.
         origins: names in the locations of the operations that it computes, where these were asked for.
     """
 
     kernel: int
     bindings: tuple[Binding, ...]
     workgroups: int = 1
+    shares: int = 1
     origins: frozenset[str] = frozenset()
 
 

@@ -39,6 +39,7 @@ class KernelWriter:
         function: its code.
         slots: that it touches, in the order of its code.
         stack: bytes of its stack that are taken.
+        shares: most workgroups that a step in one of its loops is shared out to (``shared_steps.py``).
     """
 
     def __init__(self, vector_bytes: int, cached: int = 0) -> None:
@@ -46,6 +47,7 @@ class KernelWriter:
         self.function = Function(vector_bytes)
         self.slots: list[Slot] = []
         self.stack = 0
+        self.shares = 1
         self._memories: dict[Slot, Memory] = {}
         self.vector_bytes = vector_bytes
         self._bits = vector_bytes * 8

@@ -1,12 +1,17 @@
-"""Algorithms over rows that do not depend on each other, shared out to workgroups."""
+"""What is shared out to workgroups: loops, and algorithms over rows that do not depend on each other."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.lang.values import I8, Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.products.blocking import pieces_for
+from hloforge.pipelines.codegen.steps import Nest
 from hloforge.pipelines.framework.machine import Machine
 
 if TYPE_CHECKING:
@@ -14,6 +19,47 @@ if TYPE_CHECKING:
 
 # Parts of scratch memory begin at multiples of it.
 _LINE = 64
+# In sums: what a workgroup should have to do, some 10 µs, and as many as make it worth the way of arrays from one
+# core's cache to another's.
+_SHARE = 1 << 17
+_LEAST_SHARES, _MOST_SHARES = 4, 8
+# What an element costs more that is read across the order of memory, in sums.
+_CROSSED = 4
+# Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
+_PIECE_OF_ROW = 256
+
+
+def share_count(cost: int, most: int) -> int:
+    """How many workgroups work is worth that can be cut into so many pieces.
+
+    Args:
+        cost: in sums.
+    """
+    count = cost // _SHARE
+    return max(1, min(count, _MOST_SHARES, most)) if count >= _LEAST_SHARES else 1
+
+
+def nest_workgroups(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
+    """How many workgroups loops are worth."""
+    first = next((d for d, size in enumerate(nest.shape) if size > 1 and d not in nest.dims), None)
+    if first is None or 0 in nest.shape:
+        return 1
+    most = nest.shape[first]
+    if any(nest.shape[d] > 1 for d in nest.dims if d < first):
+        # Columns that rows are added up to: what each workgroup reads of a row is a piece of it.
+        row = math.prod(size for d, size in enumerate(nest.shape) if d not in nest.dims)
+        most = min(most, row * elements.size(nest.reductions[0].operands[0].element) // _PIECE_OF_ROW)
+    return share_count(element_cost(nest, in_memory) * math.prod(nest.shape), most)
+
+
+def element_cost(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
+    """What an element of a nest costs, in sums."""
+    place, found = nest.analysis(in_memory)
+    if not place or not place[-1].terms:
+        return found.cost
+    last = place[-1].terms[0][0]
+    crossed = sum(abs(dict(number.terms).get(last, 0)) > 1 for _, number in dict.fromkeys(found.loads))
+    return found.cost + _CROSSED * crossed
 
 
 def pieces(rows: int, multiplications: float, lanes: int, machine: Machine) -> int:

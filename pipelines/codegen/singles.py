@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.algorithms.windows import Window
 from hloforge.pipelines.codegen.contractions import (
     complex_product_of,
     is_complex_product,
+    packed_product,
     product_of,
     write_dot_general,
 )
@@ -239,6 +240,8 @@ def _product_workgroups(generator: Generator, op: Op) -> int:
         return panels.panels_of(op, generator.extensions, generator.machine).pieces(generator.machine)
     if is_complex_product(op):
         return complex_product_of(op).workgroups(generator.machine)
+    if op.packed is not None:
+        return packed_product(op, op.packed, generator.extensions).workgroups(generator.machine)
     return product_of(op, generator.extensions).workgroups(generator.machine)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from hloforge.pipelines.codegen import index as places
-from hloforge.pipelines.codegen.access import Accesses, cost_of
+from hloforge.pipelines.codegen.access import Accesses, cost_of, cost_up_to, places_read
 from hloforge.pipelines.codegen.elements.kinds import is_complex
 from hloforge.pipelines.codegen.elements.table import supports
 from hloforge.pipelines.codegen.epilogues import fits, takes
@@ -77,6 +77,10 @@ ALGORITHMS = frozenset(
         "byte_table",
     ]
 )
+
+
+# A loop, and the place there that an array's element is computed for; None where that is not known.
+Use = tuple[object, Place | None]
 
 
 @dataclass(eq=False, repr=False)
@@ -301,6 +305,16 @@ def _is_split(array: Array, costs: dict[Array, int]) -> bool:
     return 3 * read <= 4 * array.elements
 
 
+def _reads_once_each(op: Op, uses: Collection[Use]) -> bool:
+    """Whether several elements of joined arrays are one of each, as the components of an index are."""
+    if op.name != "concatenate" or len({loop for loop, _ in uses}) > 1 or any(place is None for _, place in uses):
+        return False
+    return all(
+        len({read for _, place in uses if place is not None for read in places_read(op, place, operand)}) <= 1
+        for operand in dict.fromkeys(op.operands)
+    )
+
+
 def _margin(op: Op) -> int:
     """How many times as large a result may be that computes no element of its operand twice."""
     return 2 if op.name == "pad" else 1
@@ -328,6 +342,7 @@ class Planner:
         self.memory: set[Array] = set()
         self._required: set[Array] = set()
         self._long: set[Array] = set()
+        self._counters: dict[tuple[int, ...], Place] = {}
 
     def in_memory(self, array: Array) -> bool:
         """Whether an array is in memory in the block's code."""
@@ -387,21 +402,21 @@ class Planner:
                 required |= set(op.results)
                 required |= self._read_before(op)
         self.memory |= required
-        home: dict[Array, object] = {}
+        uses: dict[Array, Collection[Use]] = {}
         for op in reversed(self._block.ops):
             if is_root(op) or self._stored(op.result):
                 continue
             array = op.result
-            keys = {key for reader in set(array.readers) for key in self._uses(array, reader, home)}
+            found = {use for reader in set(array.readers) for use in self._uses(array, reader, uses)}
             if array in required:
-                home[array] = ("map", array.shape)
-            elif len(keys) <= 1 and not self._spreads(array, costs):
-                home[array] = next(iter(keys), None)
+                uses[array] = [self._at_own_place("map", array.shape)]
+            elif (len(found) <= 1 or _reads_once_each(op, found)) and not self._spreads(array, costs):
+                uses[array] = found
             elif array not in self._long and (costs[array] <= _CHEAP or is_free(array) or _is_split(array, costs)):
-                home[array] = ("many", array)
+                uses[array] = [(("many", array), None)]
             else:
                 self.memory.add(array)
-                home[array] = ("map", array.shape)
+                uses[array] = [self._at_own_place("map", array.shape)]
         return costs
 
     def _is_panel(self, op: Op, side: int, costs: dict[Array, int]) -> bool:
@@ -473,24 +488,34 @@ class Planner:
             return True
         return any(is_root(reader) and array in reads_in_memory(reader) for reader in array.readers)
 
-    def _uses(self, array: Array, reader: Op, home: dict[Array, object]) -> Iterable[object]:
-        """A key for each place in the code where a reader has an element computed."""
+    def _uses(self, array: Array, reader: Op, uses: dict[Array, Collection[Use]]) -> Iterable[Use]:
+        """Where a reader has an element computed: a loop and the place there, of which each is computed once."""
         if reader.block is not self._block:
-            yield ("inner", reader)
+            yield ("inner", reader), None
         elif reader.name == "reduce":
             half = len(reader.operands) // 2
             if array in reader.operands[:half]:
-                yield ("reduce", array.shape, tuple(reader.integers("dimensions")))
+                yield self._at_own_place("reduce", array.shape, *reader.integers("dimensions"))
             if array in reader.operands[half:]:
-                yield ("start", reader)
+                yield ("start", reader), None
         elif is_root(reader):
-            yield ("root", reader)
+            yield ("root", reader), None
         elif reader.name in MOVES:
-            yield ("view", reader, tuple(n for n, operand in enumerate(reader.operands) if operand is array))
+            for loop, place in uses[reader.result]:
+                if place is None:
+                    which = tuple(n for n, operand in enumerate(reader.operands) if operand is array)
+                    yield ("view", reader, which), None
+                else:
+                    yield from ((loop, read) for read in places_read(reader, place, array))
         elif array.shape != reader.result.shape:
-            yield ("scalar", reader)
+            yield ("scalar", reader), None
         else:
-            yield home[reader.result]
+            yield from uses[reader.result]
+
+    def _at_own_place(self, kind: str, shape: tuple[int, ...], *dims: int) -> Use:
+        """Where loops over a shape compute the arrays of this shape; loops of a kind are taken for one."""
+        place = self._counters.setdefault(shape, tuple(places.counter(size) for size in shape))
+        return (kind, shape, dims), place
 
     def _spreads(self, array: Array, costs: dict[Array, int]) -> bool:
         """Whether an element would be computed for many others."""
@@ -516,12 +541,19 @@ class Planner:
         # What an element costs those that read it.
         loads: dict[Array, int] = {}
         depths: dict[Array, int] = {}
+
+        def is_kept(array: Array) -> bool:
+            return array in loads or array in self._long or (array.op is not None and is_root(array.op))
+
         for op in self._block.ops:
             own = 1 if op.name == "gather" else 0 if op.name in MOVES else cost_of(op)
             is_shared = op.name == "gather" and math.prod(op.integers("slice_sizes")) >= _WINDOW
             read = op.operands[:1] if is_shared or op.name == "dynamic_slice" else op.operands
             total = own + sum(loads.get(operand, costs.get(operand, 1)) for operand in dict.fromkeys(read))
             depth = 1 + max((depths.get(operand, 0) for operand in op.operands), default=0)
+            if total > _LONG and not is_root(op):
+                # Perhaps because several operands need the same, which is computed once.
+                total = cost_up_to(_LONG, op.result, lambda one: not self._is_own(one) or is_kept(one))
             for array in op.results:
                 if is_root(op):
                     costs[array] = 1

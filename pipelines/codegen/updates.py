@@ -15,8 +15,10 @@ from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, splat_of
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.handing_out import hand_out
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.loops import NestWriter
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.steps import Nest
 
 if TYPE_CHECKING:
@@ -30,21 +32,23 @@ def write_update(generator: Generator, op: Op) -> None:
     operand, change, *starts = op.operands
     if not _reads_where_it_writes(generator, op):
         change = generator.apart(change, generator.slots[op.result])
-    emitter = Emitter(generator.writer.function, generator.memory)
-    first = [
-        _known_start(start, room) or emitter.start(start, (), room, (op, d))
-        for d, (start, room) in enumerate(zip(starts, _rooms(op), strict=True))
-    ]
     if not change.elements:
         return
-
     moved = Array(change.element, change.shape, None, change.block)
     moved.op = Op("reshape", (change,), op.mlir, change.block, (moved,))
-    nest = Nest(shape=change.shape, maps=[moved], into=(tuple(first), operand.shape))
-    nest.split(generator.in_memory)
-    NestWriter(
-        generator.writer, nest, lambda array: result if array is moved else generator.memory(array), generator.in_memory
-    ).write()
+
+    def write(share: Share | None) -> None:
+        emitter = Emitter(generator.writer.function, generator.memory)
+        first = [
+            _known_start(start, room) or emitter.start(start, (), room, (op, d))
+            for d, (start, room) in enumerate(zip(starts, _rooms(op), strict=True))
+        ]
+        nest = Nest(shape=change.shape, maps=[moved], into=(tuple(first), operand.shape))
+        nest.split(generator.in_memory)
+        memory = lambda array: result if array is moved else generator.memory(array)  # noqa: E731
+        NestWriter(generator.writer, nest, memory, generator.in_memory, share).write()
+
+    hand_out(generator, generator.shares, write)
 
 
 def _reads_where_it_writes(generator: Generator, op: Op) -> bool:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.pipelines.codegen.kernel_program import CONSTANTS_AT, CONSTANTS_COUNT_AT, HANDED
 from hloforge.runtime.compile.direct.host import DirectError, is_available as runs_code
 from hloforge.runtime.compile.direct.objects import text_object
 from hloforge.runtime.compile.direct.relocatable import read
@@ -37,12 +38,14 @@ _PLAIN = 0x101
 # Words of a call's context, and of what it says of an array, of a place for an address, and of a dispatch.
 (
     ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, POOL, TIMES,
-    CLOCK, MEMORY_OF, TEAM, THREADS, THREADS_OF, PARALLEL, THREAD, WORDS,
-) = range(22)  # fmt: skip
+    CLOCK, MEMORY_OF, TEAM, THREADS, THREADS_OF, PARALLEL, THREAD, SHARE, SHARES_POOL, WORDS,
+) = range(24)  # fmt: skip
 FORM_WORDS, PLACE_WORDS, DISPATCH_WORDS = 4, 3, 3
 # Bytes of IREE's state of a dispatch, and where in it the pointers to arrays and the number of workgroups are. The
 # state of a workgroup follows.
 STATE_BYTES, _POINTERS, _COUNT = 64, 32, 12
+# What kernels are told of other threads (``kernel_program.py``): two words of the context, where a call has some.
+SHARE_AT = CONSTANTS_AT
 # Seconds and nanoseconds (``struct timespec``), and the clock that ``time.time_ns`` reads.
 TIME_WORDS, _REALTIME = 2, 0
 # Subnormal numbers are zero, as for IREE's runtime and XLA.
@@ -209,6 +212,13 @@ entry:
   %parts.p = call ptr @word(ptr %context, i64 {PARTS})
   %parts = ptrtoint ptr %parts.p to i64
   %dispatches = call ptr @word(ptr %context, i64 {DISPATCHES})
+  %handed.at = getelementptr i8, ptr %state, i64 {CONSTANTS_COUNT_AT}
+  %handed = select i1 %helped, i16 {HANDED}, i16 0
+  store i16 %handed, ptr %handed.at
+  %share.at = getelementptr i8, ptr %context, i64 {8 * SHARE}
+  store ptr @share, ptr %share.at
+  %shares.pool.at = getelementptr i8, ptr %context, i64 {8 * SHARES_POOL}
+  store ptr %pool, ptr %shares.pool.at
   %times = call ptr @word(ptr %context, i64 {TIMES})
   call void @tell(ptr %context, ptr %times, i64 0)
   br label %part

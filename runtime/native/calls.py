@@ -90,7 +90,7 @@ class NativeCalls:
     ) -> None:
         self._program, self._host, self._weights = program, host, weights
         # No more than have something to do, because those that wait for it take their processors.
-        self._threads = min(threads, max((part.workgroups for part in program.schedule.parts), default=1))
+        self._threads = min(threads, max((part.threads for part in program.schedule.parts), default=1))
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
         self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))
@@ -202,6 +202,7 @@ class NativeCalls:
         context[caller.PATCHES], context[caller.PLACES] = len(places), _address(patches)
         context[caller.PARTS], context[caller.DISPATCHES] = len(dispatches), _address(parts)
         context[caller.STATE] = _address(state)
+        state.view(np.int64)[caller.SHARE_AT // 8] = _address(context) + 8 * caller.SHARE
         context[caller.TIMES] = 0 if times is None else _address(times)
         context.kept = (
             times,

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 NAME = "schedule.bin"
-_VERSION = 2
+_VERSION = 3
 # Version; parameters, results, bytes of the transient buffer, weights, aliases, dispatches.
 _HEADER = 7
+# Kernel, workgroups, shares, bindings.
+_PART = 4
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,18 @@ class Part:
         workgroups: how many run, in any order.
         bindings: for each array the number of its buffer and its first byte there. Buffers are parameters, results, the
             transient and the constant one, the table of the host, and weights, in this order.
+        shares: most workgroups that a step of a loop in it has done.
     """
 
     kernel: int
     workgroups: int
     bindings: tuple[tuple[int, int], ...]
+    shares: int = 1
+
+    @property
+    def threads(self) -> int:
+        """That find something to do."""
+        return max(self.workgroups, self.shares)
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ class Schedule:
         for alias in self.aliases:
             numbers += alias
         for part in self.parts:
-            numbers += [part.kernel, part.workgroups, len(part.bindings)]
+            numbers += [part.kernel, part.workgroups, part.shares, len(part.bindings)]
             for binding in part.bindings:
                 numbers += binding
         return np.array(numbers, "<i8").tobytes()
@@ -87,15 +96,15 @@ def read(data: bytes) -> Schedule | None:
     if any(result >= results or parameter >= parameters for result, parameter in aliases):
         return None
     for _ in range(count):
-        head = numbers[place : place + 3]
-        if len(head) < 3 or min(head) < 0:
+        head = numbers[place : place + _PART]
+        if len(head) < _PART or min(head) < 0:
             return None
-        kernel, workgroups, bound = head
-        pairs = numbers[place + 3 : place + 3 + 2 * bound]
-        place += 3 + 2 * bound
+        kernel, workgroups, shares, bound = head
+        pairs = numbers[place + _PART : place + _PART + 2 * bound]
+        place += _PART + 2 * bound
         if not _are_bindings(pairs, bound, parameters + results + 3 + weights):
             return None
-        parts.append(Part(kernel, workgroups, tuple(zip(pairs[::2], pairs[1::2], strict=True))))
+        parts.append(Part(kernel, workgroups, tuple(zip(pairs[::2], pairs[1::2], strict=True)), shares))
     return Schedule(parameters, results, transient, tuple(parts), weights, aliases) if place == len(numbers) else None
 
 

@@ -11,6 +11,8 @@ import pytest
 from emulator.library import environment
 from tests.cuda_emulator.marks import needs_emulator
 
+pytestmark = pytest.mark.wide(3)
+
 _ROOT = Path(__file__).resolve().parents[2]
 # Seconds; a stream that hangs ends here.
 _TIMEOUT = 600

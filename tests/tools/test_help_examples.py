@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from hloforge.tools.main import COMMANDS, cli
 
+pytestmark = pytest.mark.wide(3)
+
 _TWICE = """HloModule twice
 ENTRY e {
   x = f32[2,3] parameter(0)

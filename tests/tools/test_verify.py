@@ -12,6 +12,8 @@ import pytest
 
 from tests.tools.command import Call
 
+pytestmark = pytest.mark.wide(2)
+
 # A pass of the user's own that makes every addition a subtraction.
 WRONG = """
 from dataclasses import dataclass

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.wide(2)
+
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 

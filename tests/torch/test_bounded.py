@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.wide(3)
+
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
@@ -245,7 +247,6 @@ def test_detection() -> None:
     _agrees(_detector, samples)
 
 
-@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     "function", [_shapes, _reductions, _indices, _updates, _equal, _loops], ids=lambda each: each.__name__
 )

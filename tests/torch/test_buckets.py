@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.wide(3)
+
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 jax = pytest.importorskip("jax", reason="needs the extra `torch`")
 
@@ -232,7 +234,6 @@ BOTH = {"x": {0: Dim("rows", min=1, max=ROWS + 1), 1: Dim("length", min=4, max=L
 SIZES = [(1, 4), (1, 9), (2, 5), (3, 8), (4, 9), (4, 6)]
 
 
-@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_sees_no_padding(name: str) -> None:
     torch.manual_seed(len(name))

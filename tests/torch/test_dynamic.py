@@ -21,7 +21,7 @@ from torch.nn import functional  # noqa: E402
 from hloforge.torch import backend, graph_program  # noqa: E402
 from hloforge.torch.open_sizes import end_of  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+pytestmark = [pytest.mark.usefixtures("fresh_dynamo"), pytest.mark.wide(3)]
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,6 @@ def test_inference(name: str, programs: list[Any]) -> None:
     assert len(programs) == buckets
 
 
-@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients(name: str, programs: list[Any]) -> None:
     model, calls, buckets = MODELS[name]

@@ -29,8 +29,8 @@ _LOOP = re.compile(r"!KERNEL_LOOP_(\d+)!")
 _SCOPE = re.compile(r", !KERNEL_SCOPE_\d+!")
 # Results of functions of the host, of which a failure ends the kernel.
 _FAILS = "  ret i32 1"
-# Addresses of arrays, no two of which are of one array at the same time.
-_ARRAY = re.compile(r"%(binding|turn)\d+$")
+# Addresses of arrays, no two of which are of one array at the same time, and of a dispatch's state.
+_ARRAY = re.compile(r"%((binding|turn)\d+|state)$")
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,8 @@ def outline(
         has_vectors: whether the lines have no loop that LLVM would make vectors of.
         apart: addresses made by lines before, no two of which are of one array that the lines write.
     """
-    given = {match[1]: line for line in function.beginning if (match := _DEFINED.match(line))}
     ends = [*(cut.place for cut in cuts[1:]), len(function.lines)]
-    parts = [_part(function, cut, end, given, apart) for cut, end in zip(cuts, ends, strict=True)]
+    parts = [part_of(function, cut, end, apart=apart) for cut, end in zip(cuts, ends, strict=True)]
     first = max((number + 1 for number, part in enumerate(parts) if part is None), default=0)
     if first == len(cuts):
         return
@@ -91,10 +90,16 @@ def outline(
             function.begin(further)
 
 
-def _part(
-    function: Function, cut: Cut, end: int, given: dict[str, str], apart: Collection[str]
+def part_of(
+    function: Function, cut: Cut, end: int, *, apart: Collection[str] = (), private: Collection[str] = ()
 ) -> tuple[Function, list[str]] | None:
-    """Lines as a function, with the addresses that it takes; None where they use something else."""
+    """Lines as a function, with the addresses that it takes; None where they use something else.
+
+    Args:
+        apart: as of ``outline``.
+        private: names of memory on the stack that is the function's own.
+    """
+    given = {match[1]: line for line in function.beginning if (match := _DEFINED.match(line))}
     lines = function.lines[cut.place : end]
     own = {match[1] for line in lines if (match := _DEFINED.match(line))}
     own |= {f"%{match[1]}" for line in lines if (match := _LABEL.match(line))}
@@ -106,7 +111,7 @@ def _part(
         if name in names:
             return True
         line = given.get(name, "")
-        if _ARRAY.match(name) or " = alloca " in line or name in apart:
+        if _ARRAY.match(name) or name in apart or (" = alloca " in line and name not in private):
             names[name] = f"%a{len(arguments)}"
             arguments.append(name)
             return True

@@ -164,12 +164,17 @@ def chunk_tiles(tiles: int, most: int, strips: int, wanted: int, least: int) -> 
     return -(-tiles // -(-tiles // chunk))
 
 
+def nanoseconds(multiplications: int, factor_bytes: int, lanes: int) -> float:
+    """What a product takes one thread, roughly."""
+    return max(multiplications / lanes * _VECTOR_NS, factor_bytes / _BYTES_PER_NS)
+
+
 def pieces_for(multiplications: int, factor_bytes: int, lanes: int, machine: Machine) -> int:
     """Into how many pieces of about equal work it pays to cut a product, by its multiplications and what it reads.
 
     Several ones are as many as workers can share evenly.
     """
-    total = max(multiplications / lanes * _VECTOR_NS, factor_bytes / _BYTES_PER_NS)
+    total = nanoseconds(multiplications, factor_bytes, lanes)
     if total < _SHARED_NS:
         return 1
     return machine.workers * min(-(-int(total // _PIECE_NS) // machine.workers), 4)

@@ -51,7 +51,16 @@ class PackedGemm:
         product.pack(target)
 
     def scratch(self, machine: Machine) -> int:
+        """Bytes that each workgroup needs, at an address that 64 divides."""
         return self._plan(machine).left.size
+
+    def workgroups(self, machine: Machine) -> int:
+        """As of ``Gemm``."""
+        return min(self.gemm.pieces(machine), self._units(self._plan(machine)))
+
+    def _units(self, plan: tiled.TiledPlan) -> int:
+        count, chunks, strips = tiled.units(self.gemm, plan)
+        return count * chunks * strips
 
     def emit(
         self,
@@ -65,18 +74,20 @@ class PackedGemm:
         machine: Machine,
         store: Store | None = None,
     ) -> None:
-        """As ``Gemm.emit``, of the whole product.
+        """As ``Gemm.emit``.
 
         Args:
             lhs: the factor that is not packed.
             rhs: the strips of the other one.
         """
-        assert workgroup is None, "loops are not shared out"
         results = Results(function, out, self.gemm.out, self.gemm.batch, None, store, self.exchanged)
         found = self._plan(machine)
         product = tiled.TiledProduct(function, self.gemm, found, lhs, rhs, results, scratch, is_packed=True)
-        count, chunks, strips = tiled.units(self.gemm, found)
-        product.run(function.index(0), function.index(count * chunks * strips))
+        total = self._units(found)
+        first, last = function.index(0), function.index(total)
+        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
+            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        product.run(first, last)
 
 
 def gains(gemm: Gemm, machine: Machine) -> bool:

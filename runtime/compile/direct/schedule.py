@@ -43,7 +43,7 @@ def barriers_of(program: KernelProgram) -> list[bool]:
 def schedule_of(program: KernelProgram) -> Schedule:
     """What calls without IREE's runtime are told."""
     parts = [
-        Part(one.kernel, one.workgroups, tuple((binding.buffer, binding.offset) for binding in one.bindings))
+        Part(one.kernel, one.workgroups, tuple((own.buffer, own.offset) for own in one.bindings), one.shares)
         for one in program.dispatches
     ]
     return Schedule(

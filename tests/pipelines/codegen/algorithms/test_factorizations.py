@@ -17,6 +17,8 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from tests.pipelines.codegen.jit import address_room, compiled
 
+pytestmark = pytest.mark.wide(2)
+
 _TYPES: dict[str, Any] = {
     "f32": np.float32,
     "f64": np.float64,

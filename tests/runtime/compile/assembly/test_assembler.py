@@ -18,6 +18,7 @@ from hloforge.runtime.compile.assembly import assembler, libraries, server
 from hloforge.runtime.compile.assembly.library_cache import LibraryCache
 
 pytestmark = [
+    pytest.mark.wide(2),
     pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone"),
     pytest.mark.usefixtures("iree_codegen"),
 ]
