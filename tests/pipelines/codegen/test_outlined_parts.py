@@ -60,7 +60,7 @@ def test_a_long_body_agrees_with_xla() -> None:
 
 def test_equal_layers_are_compiled_once() -> None:
     """Twice the layers are more calls, not more code."""
-    few, many = _functions(24), _functions(48)
+    few, many = _functions(48), _functions(96)
     assert 1 < len(many) < len(few) + 4
     assert max(many) < 3 * outlining.LONG
 
