@@ -76,6 +76,9 @@ def program_of(seed: int, name: str | None = None) -> RandomProgram:
 def _differentiated(made: Drawn, _: int) -> Drawn:
     """The gradient of the squares of the results by every argument of floats, and the results' sum."""
     places = tuple(number for number, argument in enumerate(made.arguments) if argument.is_float)
+    if not places:
+        # Complex numbers alone, which have no gradient of a real loss here.
+        return made
 
     def loss(*arguments: Any) -> Any:
         results = [
