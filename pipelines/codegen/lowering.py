@@ -29,6 +29,7 @@ from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
 from hloforge.pipelines.codegen.passes.tall_reductions import LegalizeTallReductions
+from hloforge.pipelines.codegen.passes.transposed_convolutions import LegalizeTransposedConvolutions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.passes.window_gathers import LegalizeWindowGathers
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
@@ -117,6 +118,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
+    Stage(LegalizeTransposedConvolutions(), "images have their features last by now; its product has its form"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(LegalizeByteTables(), "functions as they are computed; their results are known by the conversions to bytes"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),

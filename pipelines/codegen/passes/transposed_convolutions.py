@@ -1,0 +1,151 @@
+"""``legalize-transposed-convolutions``: transposed convolutions of few features as one product and shifted sums.
+
+Before, with gaps between the pixels, of which each phase of the result reads some positions of the window::
+
+    %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+      window = {pad = [[2, 2]], lhs_dilate = [2]} : (tensor<8x14x64xf32>, tensor<3x64x4xf32>) -> tensor<8x29x4xf32>
+
+After, every pixel times all weights, of which phases add up those that meet::
+
+    %y = stablehlo.dot_general %pixels, %weights : (tensor<112x64xf32>, tensor<64x12xf32>) -> tensor<112x12xf32>
+    %even = stablehlo.add (%y of position 0, shifted), (%y of position 2, shifted) : tensor<8x15x4xf32>
+    %odd = %y of position 1 : tensor<8x15x4xf32>
+    %r = stablehlo.slice (%even and %odd in turn : tensor<8x30x4xf32>)
+
+A phase alone is a convolution whose columns are the output features: with a few of them, vectors are mostly empty, and
+phases of different windows have little in common. All positions together fill vectors. Features are last. Source: the
+``col2im`` of Chellapilla, Puri and Simard, "High Performance Convolutional Neural Networks for Document Processing".
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
+from hloforge.pipelines.codegen.passes.convolutions_as_products import Dimension, dimensions, number_of
+from hloforge.pipelines.framework.facts import NORMALIZED, Facts
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+
+# Output features up to which vectors are mostly empty; input features from which on products are worth their sums;
+# elements of an image's products, which go through memory once more.
+_FEW, _LEAST, _MOST = 16, 8, 1 << 24
+
+
+@pattern("stablehlo.convolution")
+def as_shifted_sums(op: ir.Operation) -> Replacement:
+    """A convolution of an image with gaps between its pixels."""
+    if not is_static(op) or multiplies_nothing(op):
+        return NoMatch("of unknown or no size")
+    image, kernel = map(Value, op.operands)
+    result = Value(op.results[0])
+    if any(value.element_type.name not in ("f32", "f64") for value in (image, kernel, result)):
+        return NoMatch("sums that are rounded")
+    if number_of(op, "feature_group_count") * number_of(op, "batch_group_count") > 1:
+        return NoMatch("groups")
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    found = dimensions(op, numbers)
+    inner = list(range(1, len(found) + 1))
+    if (
+        [numbers.input_batch_dimension, *numbers.input_spatial_dimensions] != [0, *inner]
+        or [numbers.output_batch_dimension, *numbers.output_spatial_dimensions] != [0, *inner]
+        or not found
+    ):
+        return NoMatch("features that are not last")
+    inputs = kernel.dims[numbers.kernel_input_feature_dimension]
+    outputs = kernel.dims[numbers.kernel_output_feature_dimension]
+    if any(one.steps[0] != 1 or one.steps[1] != 1 for one in found) or all(one.steps[2] == 1 for one in found):
+        return NoMatch("strides, windows with gaps, or no gaps between pixels")
+    if any(one.window < one.steps[2] or one.window > one.steps[2] == 1 for one in found):
+        return NoMatch("phases that no position writes, or windows along a dimension without gaps")
+    is_even = all(one.window % one.steps[2] == 0 for one in found)
+    if inputs < _LEAST or (is_even and outputs > _FEW):
+        return NoMatch("few terms, or phases of equal windows whose columns fill vectors")
+    if prod(one.image * one.window for one in found) * outputs > _MOST:
+        return NoMatch("more products than are worth their memory")
+    order = [
+        numbers.kernel_input_feature_dimension,
+        *numbers.kernel_spatial_dimensions,
+        numbers.kernel_output_feature_dimension,
+    ]
+    for one, d in zip(found, numbers.kernel_spatial_dimensions, strict=True):
+        kernel = ops.rev(kernel, [d]) if one.is_reversed else kernel
+    windows = [one.window for one in found]
+    weights = ops.reshape(ops.transpose(kernel, order), [inputs, prod(windows) * outputs])
+    pixels = ops.reshape(image, [prod(image.dims) // inputs, inputs])
+    attributes = {"precision_config": op.attributes["precision_config"]} if "precision_config" in op.attributes else {}
+    product = emit(
+        "stablehlo.dot_general",
+        [pixels, weights],
+        ir.RankedTensorType.get([pixels.dims[0], weights.dims[1]], ir.RankedTensorType(result.ir.type).element_type),
+        dot_dimension_numbers=stablehlo.DotDimensionNumbers.get([], [], [1], [0]),
+        **attributes,
+    )
+    products = ops.reshape(product, [*image.dims[:-1], *windows, outputs])
+    return _in_turn(products, found, image.dims[0], outputs)
+
+
+def _in_turn(products: Value, found: Sequence[Dimension], batch: int, outputs: int) -> Value:
+    """The result: phases along each dimension take turns.
+
+    Args:
+        products: of each image, pixel, position of the window and feature.
+    """
+    sizes = [-(-one.result // one.steps[2]) for one in found]
+    turns = itertools.product(*(range(one.steps[2]) for one in found))
+    phases = [_phase(products, found, which, [batch, *sizes, outputs]) for which in turns]
+    # Phases, innermost dimension first, beside the places along it.
+    for d in reversed(range(len(found))):
+        count = found[d].steps[2]
+        groups = [phases[first : first + count] for first in range(0, len(phases), count)]
+        phases = [_joined(group, 2 + d) for group in groups]
+    whole = ops.reshape(
+        phases[0], [batch, *(size * one.steps[2] for size, one in zip(sizes, found, strict=True)), outputs]
+    )
+    limits = [batch, *(one.result for one in found), outputs]
+    return whole if whole.dims == tuple(limits) else ops.slice(whole, [0] * whole.rank, limits)
+
+
+def _joined(arrays: Sequence[Value], along: int) -> Value:
+    """Arrays along a new dimension."""
+    apart = [ops.reshape(array, [*array.dims[:along], 1, *array.dims[along:]]) for array in arrays]
+    return ops.concat_in_dim(apart, along) if len(apart) > 1 else apart[0]
+
+
+def _phase(products: Value, found: Sequence[Dimension], which: Sequence[int], dims: Sequence[int]) -> Value:
+    """The sums of one phase: result ``m * d + phase`` reads position ``a`` at pixel ``m + (phase - low + a) / d``."""
+    count = len(found)
+    meeting = [
+        [a for a in range(one.window) if (phase - one.low + a) % one.steps[2] == 0]
+        for one, phase in zip(found, which, strict=True)
+    ]
+    terms = []
+    for positions in itertools.product(*meeting):
+        starts = [0] * (1 + count) + list(positions) + [0]
+        limits = [*products.dims[: 1 + count], *(a + 1 for a in positions), products.dims[-1]]
+        term = ops.reshape(ops.slice(products, starts, limits), [*products.dims[: 1 + count], products.dims[-1]])
+        edges = [(0, 0, 0)]
+        for one, phase, a, size in zip(found, which, positions, dims[1:], strict=False):
+            shift = (phase - one.low + a) // one.steps[2]
+            edges.append((-shift, size - one.image + shift, 0))
+        terms.append(ops.pad(term, 0, [*edges, (0, 0, 0)]))
+    return reduce(ops.add, terms)
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeTransposedConvolutions(PatternPass):
+    """Pixels are multiplied by all positions of the window at once."""
+
+    name: ClassVar[str] = "legalize-transposed-convolutions"
+    requires: ClassVar[Facts] = NORMALIZED
+    patterns: ClassVar[tuple[Pattern, ...]] = as_shifted_sums
