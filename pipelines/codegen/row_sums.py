@@ -44,7 +44,11 @@ class RowSumLoops(ExtremeLoops):
         _, known = nest.analysis(self._in_memory)
         if row.size < _LEAST * self._sum_lanes or known.cost < _DEAR or known.conditions or known.is_irregular:
             return False
-        before = dict(self._counters)
+        return self._have_vectors(row)
+
+    def _have_vectors(self, row: Group) -> bool:
+        """Whether all maps and terms can be computed for several places of a row at once."""
+        nest, before = self._nest, dict(self._counters)
         counters = {group: places.counter(group.size) for group in self._groups}
         for group, counter in counters.items():
             self._enter(group, counter)

@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.elements.kinds import is_complex, storage
+from hloforge.pipelines.codegen.elements.kinds import storage
 from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.groups import Group
 from hloforge.pipelines.codegen.index import Index, Symbol
@@ -24,7 +23,7 @@ from hloforge.pipelines.codegen.lang.values import I64, Value
 from hloforge.pipelines.codegen.nest_loops import segment_index, sum_of
 from hloforge.pipelines.codegen.segments import Segment
 from hloforge.pipelines.codegen.sums_apart import ApartLoops
-from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitter
+from hloforge.pipelines.codegen.vector_places import VectorEmitter
 
 # Bytes of a line of the caches.
 LINE = 64
@@ -79,22 +78,6 @@ class StreamedLoops(ApartLoops):
         if not streamed or row.size * widest < _LEAST_ROW or len(self._segments(row)) > 1:
             return []
         return streamed if self._have_vectors(row) else []
-
-    def _have_vectors(self, row: Group) -> bool:
-        """Whether all maps can be computed for several places of a row at once."""
-        nest, before = self._nest, dict(self._counters)
-        counters = {group: places.counter(group.size) for group in self._groups}
-        for group, counter in counters.items():
-            self._enter(group, counter)
-        found = VectorAccesses(self._in_memory, along=counters[row].terms[0][0], functions=True)
-        place = nest.at(self._place())
-        for array in nest.maps:
-            found.made(array, place)
-            if array not in nest.unstored:
-                found.check(nest.stored(array, place))
-                found.fits = found.fits and not is_complex(array.element)
-        self._counters = before
-        return found.fits
 
     def _by_streams(self, streamed: list[Array]) -> None:
         """A row of maps, some of which are written past the caches."""
