@@ -353,6 +353,9 @@ class BlockWriter:
             # Not on the stack, of which each workgroup has its own.
             is_local = not self._is_outer and not generator.is_shared
             slot = generator.take(array.element, array.elements, is_local=is_local)
+            if slot.where is Where.STACK:
+                # Before a step of an inner block that is shared takes it for memory of its own.
+                generator.writer.memory(slot)
         self._put(array, slot)
         return slot
 

@@ -24,6 +24,7 @@ from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.narrow_factors import free_dims, has_batch, reads_less
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
+from hloforge.pipelines.codegen.step_order import MOST_SEEN, prerequisites, reaches, sorted_steps
 
 # Computed again for each reader below this cost, in sums.
 _CHEAP = 2
@@ -41,8 +42,6 @@ _DEEP = 60
 _REACH = 24
 # What loops that are one may cost, in sums, and how many arrays they may make.
 _LONGEST, _MOST_MADE = 600, 10
-# Steps that are looked at for an order that forbids to join two: the time of planning stays linear.
-_MOST_SEEN = 256
 # Arrays of a loop, because a kernel has so many bindings, some of which are for what it works in.
 _MOST_ARRAYS = 24
 # What an element that a scatter reads once may cost: above it, a loop of vectors before the scatter is faster.
@@ -458,7 +457,7 @@ class Planner:
     def _needed_by(self, op: Op) -> set[Op]:
         """An operation and what it waits for."""
         needed, waiting = {op}, [op]
-        while waiting and len(needed) < _MOST_SEEN:
+        while waiting and len(needed) < MOST_SEEN:
             top = waiting.pop()
             for array in (*top.operands, *top.captured):
                 if array.op is not None and array.op.block is self._block and array.op not in needed:
@@ -611,14 +610,14 @@ class Planner:
                 if not isinstance(other, Nest) or not self._fit(other, step):
                     continue
                 if needed is None:
-                    needed = _needed(before[step], before)
+                    needed = prerequisites(before[step], before)
                 if needed is None:
                     break
-                if other not in needed and not _reaches(other, step, before):
+                if other not in needed and not reaches(other, step, before):
                     self._join(other, step, before, maker)
                     order.remove(other)
                     break
-        return _sorted(order, before)
+        return sorted_steps(order, before)
 
     def _order_updates(self, steps: list[Step], before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
         """Let what reads an array run before the array is changed in place, where that is possible."""
@@ -631,7 +630,7 @@ class Planner:
                 continue
             for changed in changed_by(step.operation):
                 for other in readers[changed]:
-                    if other is not step and not _reaches(other, step, before):
+                    if other is not step and not reaches(other, step, before):
                         before[step].add(other)
 
     def _all_reads(self, step: Step) -> set[Array]:
@@ -741,62 +740,6 @@ def _order_effects(steps: list[Step], before: dict[Step, set[Step]]) -> None:
             if last is not None:
                 before[step].add(last)
             last = step
-
-
-def _reaches(start: Step, goal: Step, before: dict[Step, set[Step]]) -> bool:
-    """Whether ``start`` has to run after ``goal``, or so many steps come before it that nobody looks."""
-    seen, waiting = {start}, [start]
-    while waiting:
-        if len(seen) > _MOST_SEEN:
-            return True
-        for needed in before.get(waiting.pop(), ()):
-            if needed is goal:
-                return True
-            if needed not in seen:
-                seen.add(needed)
-                waiting.append(needed)
-    return False
-
-
-def _needed(steps: set[Step], before: dict[Step, set[Step]]) -> set[Step] | None:
-    """What has to run before some of these steps; None if that are so many that nobody looks."""
-    found: set[Step] = set()
-    waiting = list(steps)
-    while waiting:
-        if len(found) > _MOST_SEEN:
-            return None
-        more = before.get(waiting.pop(), set()) - found
-        found |= more
-        waiting += more
-    return found
-
-
-def _sorted(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]:
-    """In an order that respects what has to run before what, near to the given one."""
-    done: set[Step] = set()
-    begun: set[Step] = set()
-    order: list[Step] = []
-
-    def visit(step: Step) -> None:
-        waiting = [step]
-        while waiting:
-            top = waiting[-1]
-            missing = [needed for needed in before[top] if needed not in done]
-            if top in done:
-                waiting.pop()
-            elif missing:
-                if top in begun:
-                    raise RefusedError("steps that wait for each other")
-                begun.add(top)
-                waiting.extend(missing)
-            else:
-                done.add(top)
-                order.append(top)
-                waiting.pop()
-
-    for step in steps:
-        visit(step)
-    return order
 
 
 def index_of(array: Array, place: Place) -> Index:

@@ -52,6 +52,18 @@ def _nested(x: Any) -> Any:
     return jax.lax.fori_loop(0, 2, step, x)
 
 
+def _branch(x: Any) -> Any:
+    """A small result, which would be on the stack, of a branch that does much."""
+
+    def dear(x: Any) -> Any:
+        for _ in range(6):
+            x = jnp.tanh(jnp.sin(x) * jnp.cos(x) + jnp.exp(-x * x))
+        return x.sum(1)
+
+    step = lambda i, sums: sums + jax.lax.cond(sums[0] > 1e6, lambda x: x[:, 0], dear, x + i)  # noqa: E731
+    return jax.lax.fori_loop(0, 3, step, jnp.zeros(x.shape[0], x.dtype))
+
+
 _SQUARE = (_numbers(260, 300),)
 _CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray[Any, Any], ...]]] = {
     "elementwise": (_elementwise, _SQUARE),
@@ -60,6 +72,7 @@ _CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray[Any, Any], ...]]] =
     "a packed factor": (_recurrent, (_numbers(3, 64, 400), _numbers(400, 400))),
     "a product": (_product, (_numbers(2, 2), _numbers(300, 300))),
     "a loop in a loop": (_nested, _SQUARE),
+    "a small result of a branch": (_branch, (_numbers(100, 3000),)),
 }
 
 
