@@ -1,4 +1,4 @@
-"""Opcodes of newer versions of XLA than jaxlib's, as calls that the passes know.
+"""Opcodes of newer versions of XLA than jaxlib's, as calls that the passes know, and attributes that change nothing.
 
 Before: ``y = f32[4] atan(x)``; after: ``y = f32[4] custom-call(x), custom_call_target="chlo.atan"``, on the same line,
 so that the instruction stays where it is.
@@ -13,6 +13,8 @@ from hloforge.importers.hlo_text import without_opaque
 _UNKNOWN = re.compile(r"Unknown opcode: ([\w-]+)")
 # Opcodes and what ``lower-mhlo`` makes the call.
 _CALLS = {"atan": "chlo.atan"}
+# Attributes that ask for what hloforge does in any case: of equal elements ``topk`` takes the first.
+KEPT = frozenset({"is_stable"})
 _BRACKETS = re.compile(r"[()]")
 
 

@@ -17,7 +17,7 @@ from hloforge.importers.detect import Form, as_text, detect, is_plain
 from hloforge.importers.exported_program import read_exported
 from hloforge.importers.guard import UNLIMITED, CrashError, guarded
 from hloforge.importers.hlo_crashes import located
-from hloforge.importers.hlo_newer import with_known_opcode
+from hloforge.importers.hlo_newer import KEPT, with_known_opcode
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
 from hloforge.importers.saved_model import read_model
@@ -165,12 +165,13 @@ def _convert_text(text: str, file: str, drop: bool, memory: int | None) -> tuple
             if without != text:
                 text = without
                 continue
-            attribute = attribute if drop else ""
+            attribute = attribute if drop or attribute in KEPT else ""
             change = hlo_text.drop_attribute(text, attribute, where.line, where.column) if attribute and where else None
             if change is None:
                 raise
             text, removed = change
-            dropped.append(f"{removed} ({where})")
+            if attribute not in KEPT:
+                dropped.append(f"{removed} ({where})")
     raise ImporterError(f"more than {_ROUNDS} unknown attributes: this is no HLO text of a neighbouring version")
 
 

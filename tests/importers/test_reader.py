@@ -229,7 +229,7 @@ UNKNOWN = """HloModule newer, novel_header={a=1, b="},"}
 
 ENTRY main {
   x = f32[8]{0} parameter(0)
-  top = (f32[2]{0}, s32[2]{0}) topk(x), k=2, largest=true, is_stable=true
+  top = (f32[2]{0}, s32[2]{0}) topk(x), k=2, largest=true, ties=true
   ROOT y = f32[2]{0} get-tuple-element(top), index=0, novel={1,2}
 }
 """
@@ -237,10 +237,10 @@ ENTRY main {
 
 class TestUnknownAttributes:
     def test_the_message_of_xla_with_its_place_and_a_way_out(self) -> None:
-        with pytest.raises(ImporterError, match='unexpected attribute "is_stable"') as info:
+        with pytest.raises(ImporterError, match='unexpected attribute "ties"') as info:
             read(UNKNOWN.replace(', novel_header={a=1, b="},"}', ""))
         assert info.value.location.line == 5  # type: ignore[union-attr]
-        assert "is_stable=true" in info.value.op
+        assert "ties=true" in info.value.op
         assert "--drop-unknown-attributes" in info.value.hint
 
     def test_they_are_dropped_on_request_and_listed(self) -> None:
@@ -248,8 +248,14 @@ class TestUnknownAttributes:
         dropped = [
             ir.StringAttr(entry).value for entry in program.module.operation.attributes["hloforge.dropped_attributes"]
         ]
-        assert [entry.split(" (")[0] for entry in dropped] == ["is_stable=true", "novel={1,2}"]
+        assert [entry.split(" (")[0] for entry in dropped] == ["ties=true", "novel={1,2}"]
         assert [location_of(op).line for op in operations(program.module, {"mhlo.topk"})] == [5]  # type: ignore[union-attr]
+
+    def test_a_stable_topk_is_what_topk_is(self) -> None:
+        text = UNKNOWN.replace(', novel_header={a=1, b="},"}', "").replace(", novel={1,2}", "")
+        program = read(text.replace("ties=true", "is_stable=true"))
+        assert "hloforge.dropped_attributes" not in program.module.operation.attributes
+        assert len(list(operations(program.module, {"mhlo.topk"}))) == 1
 
     def test_of_metadata_nobody_has_to_ask(self) -> None:
         """Fields of older and newer versions, which change no result, whatever their values look like."""
