@@ -296,6 +296,35 @@ def test_buckets_of_the_users_choice_and_none(programs: list[Any]) -> None:
         assert len(programs) == count
 
 
+def test_sizes_that_come_again_get_a_program_of_their_own(programs: list[Any]) -> None:
+    model = nn.Sequential(nn.Linear(6, 5), nn.Softmax(0))
+    sizes = [(5, 3), (5, 3), (6, 3), (5, 3), (5, 3), (5, 3), (6, 3), (5, 3), (8, 4), (8, 4), (8, 4)]
+    _agree(model, [(torch.randn(*size, 6),) for size in sizes], backward=True)
+    # A bucket of 8 by 4, forward and backward, and 5 by 3 at its third call in a row.
+    assert len(programs) == 4
+
+
+@pytest.mark.parametrize(("repeats", "count"), [(1, 2), (2, 2), (0, 1)])
+def test_after_how_many_calls_is_the_users_choice(repeats: int, count: int, programs: list[Any]) -> None:
+    def rows(x: Any) -> Any:
+        return x.softmax(0)
+
+    fast = torch.compile(rows, backend="hloforge", dynamic=True, options={"repeats": repeats})
+    for size in (5, 6, 6):
+        x = torch.randn(size, 3)
+        _assert_same(fast(x), rows(x))
+    assert len(programs) == count
+    with pytest.raises(Exception, match="repeats=-1 must be 0 or more"):
+        torch.compile(lambda x: x + 1, backend="hloforge", options={"repeats": -1})(x)
+
+
+def test_random_numbers_keep_the_sizes_of_the_bucket(programs: list[Any]) -> None:
+    fast = torch.compile(functional.dropout, backend="hloforge", dynamic=True)
+    for _ in range(4):
+        fast(torch.ones(5, 3))
+    assert len(programs) == 1
+
+
 def test_what_has_no_rule_is_compiled_for_each_size_and_named(programs: list[Any]) -> None:
     fast = torch.compile(lambda x: torch.fft.fft(x, dim=0).abs(), backend="hloforge", dynamic=True)
     x = torch.randn(5, 3)

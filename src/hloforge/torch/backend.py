@@ -34,14 +34,16 @@ from hloforge.runtime.bucket_sizes import sizes_of
 from hloforge.torch.aliases import Placement, placements, shared_outputs
 from hloforge.torch.decompositions import decompositions
 from hloforge.torch.fewer_sizes import at_sizes, with_first_open
-from hloforge.torch.graph_program import GraphProgram, RoomError
+from hloforge.torch.graph_program import GraphProgram, RoomError, draws
 from hloforge.torch.open_sizes import Bucket, OpenSizes, end_of
 from hloforge.torch.recurrent import keep_recurrent
 
 _SIZES = 64
 # Turns of a loop whose values a first program keeps.
 _ROOM = 32
-_OWN = ("target", "fallback", "sizes", "freezing", "buckets")
+_OWN = ("target", "fallback", "sizes", "freezing", "buckets", "repeats")
+# Calls in a row with the same sizes after which these get a program of their own.
+_REPEATS = 3
 
 Program = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -60,7 +62,8 @@ def hloforge(
         mode: none but the default.
         options: of ``torch.compile(…, options={…})``: ``target``; ``fallback``, whether graphs that cannot be compiled
             run in PyTorch, with a warning, instead of raising; ``buckets``, whether one program computes for a range of
-            symbolic sizes, or the ends of these ranges; ``sizes``, how many programs of a graph are kept; ``freezing``,
+            symbolic sizes, or the ends of these ranges; ``repeats``, how many calls in a row with the same sizes give
+            these a program of their own, 0 for never; ``sizes``, how many programs of a graph are kept; ``freezing``,
             whether parameters and buffers are taken to change seldom where no gradients are computed (frozen.py); and
             those of ``hloforge.compile``.
 
@@ -136,6 +139,7 @@ class _Settings:
     sizes: int = _SIZES
     freezing: bool = False
     buckets: bool | Sequence[int] = True
+    repeats: int = _REPEATS
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -143,6 +147,8 @@ class _Settings:
         own = {name: value for name, value in options.items() if name in _OWN}
         if own.get("sizes", 1) < 1:
             raise OptionError(f"sizes={own['sizes']} must be at least 1")
+        if own.get("repeats", 0) < 0:
+            raise OptionError(f"repeats={own['repeats']} must be 0 or more")
         buckets = own.get("buckets", True)
         if not isinstance(buckets, bool):
             own["buckets"] = sizes_of("sizes", buckets)
@@ -217,6 +223,11 @@ class _Programs:
         # The sizes of which only the first has buckets.
         self._first_open: OpenSizes | None = None
         self._reasons: list[str] = []
+        # The sizes of the last call, how many calls in a row had them, and how many have programs of their own.
+        self._last: tuple[int, ...] = ()
+        self._calls = self._own = 0
+        # A backward pass draws what the forward pass has drawn, in arrays of the same sizes.
+        self._repeats = 0 if self._open is None or draws(graph) else settings.repeats
         self._found: OrderedDict[Any, Program] = OrderedDict()
         self._room = _ROOM
         # The program, if there is one choice of sizes only, once it is compiled.
@@ -241,7 +252,7 @@ class _Programs:
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for arguments like these, compiled by whichever thread comes first."""
         with self._lock:
-            found = self._of_bucket(arguments) or self._of_first_open(arguments)
+            found = self._of_repeated(arguments) or self._of_bucket(arguments) or self._of_first_open(arguments)
             if self._reasons:
                 kept = "each choice of sizes but the first one" if self._first_open else "the sizes of each call"
                 reason = "; ".join(self._reasons)
@@ -254,6 +265,24 @@ class _Programs:
                     self._only = found
         assert found is not None  # or it raises
         return found
+
+    def _of_repeated(self, arguments: Sequence[Any]) -> Program | None:
+        """The program of these sizes alone, once so many calls in a row have had them.
+
+        Many choices of sizes need longer rows of calls each, so that compilations stay few among the calls.
+        """
+        if self._open is None or not self._repeats:
+            return None
+        numbers = self._open.numbers(arguments)
+        key = ("own", *numbers)
+        if key not in self._found:
+            self._calls = self._calls + 1 if numbers == self._last else 1
+            self._last = numbers
+            bucket = self._open.bucket(numbers, self._settings.buckets)
+            if self._calls < max(self._repeats, self._own) or bucket is None or bucket.extents == numbers:
+                return None
+            self._own += 1
+        return self._kept(key, lambda: self._compile(arguments))
 
     def _of_bucket(self, arguments: Sequence[Any]) -> Program | None:
         """The program of the bucket of these sizes, if there is one."""

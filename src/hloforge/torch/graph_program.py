@@ -162,7 +162,7 @@ class GraphProgram:
         graph, self._inputs = weights.graph, weights.inputs
         numbers = [n for n, each in enumerate(self._inputs) if isinstance(each, torch.Tensor)]
         self._varying = [n for n in numbers if n not in weights.numbers]
-        self._draws = _is_random(graph)
+        self._draws = draws(graph)
         self._traced = traced = _Traced(graph, self._inputs, self._bucket, room=self._room)
         lowered = traced.lower(name, with_seed=self._draws)
         self._outputs = traced.outputs
@@ -307,7 +307,8 @@ def _without_tokens(graph: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
     return [None if is_token(node) else each for node, each in zip(nodes, inputs, strict=True)]
 
 
-def _is_random(graph: fx.GraphModule) -> bool:
+def draws(graph: fx.GraphModule) -> bool:
+    """Whether random numbers are drawn."""
     return any(map(is_random, calls(graph)))
 
 

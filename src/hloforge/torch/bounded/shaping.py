@@ -50,17 +50,36 @@ def reshaped(call: OpenCall, x: Any, before: Sequence[Any], after: Sequence[Any]
             fitted[first[0]] = wanted // max(prod(x.shape[d] for d in first[1:]), 1)
         if prod(fitted) == prod(extents):
             return jnp.reshape(fit(x, fitted), extents)
+    # Elements change places, but for those of the last dimensions that both sides have.
+    kept = next(
+        (n for n, sizes in enumerate(zip(before[::-1], after[::-1], strict=False)) if not _same(*([s] for s in sizes))),
+        min(len(before), len(after)),
+    )
+    ends = (len(before) - kept, len(after) - kept)
+    x = fit(x, (*x.shape[: ends[0]], *extents[ends[1] :]))
+    source = _places_of(call, before[: ends[0]], x.shape, after[: ends[1]])
+    flat = x.reshape(prod(x.shape[: ends[0]]), *x.shape[ends[0] :])
+    return jnp.take(flat, source, 0, mode="clip") if x.size else jnp.zeros(extents, x.dtype)
+
+
+def _places_of(call: OpenCall, before: Sequence[Any], padded: Sequence[int], after: Sequence[Any]) -> Any:
+    """Where the elements of a reshaped array are among those of the one before, its padding counted.
+
+    Args:
+        padded: the sizes of the array before.
+    """
+    extents = [call.sizes.extent(size) for size in after]
     place: Any = jnp.zeros(extents, np.int64)
     for d, size in enumerate(after):
         place = place * call.sizes.real(size) + jax.lax.broadcasted_iota(np.int64, extents, d)
     source: Any = jnp.zeros(extents, np.int64)
     stride = 1
-    for size, extent in reversed(list(zip(before, x.shape, strict=True))):
+    for size, extent in reversed(list(zip(before, padded, strict=False))):
         real = call.sizes.real(size)
         real = max(real, 1) if isinstance(real, int) else jnp.maximum(real, 1)
         source += place % real * stride
         place, stride = place // real, stride * extent
-    return jnp.take(x.reshape(-1), source, mode="clip") if x.size else jnp.zeros(extents, x.dtype)
+    return source
 
 
 @bounded("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")
