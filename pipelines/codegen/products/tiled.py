@@ -58,6 +58,8 @@ _PACKED_TILES, _PACKED_FAR_TILES = 4, 128
 # Terms up to which a strip is read in place for each tile of rows, where results are written row by row: 1000x64x1000
 # takes 0.9 of the time with a packed strip, 700x64x1900 0.4.
 _FEW_TERMS = 64
+# Tiles of rows from which on blocks of terms pay: two read a strip nearly as often as blocks write it.
+_BLOCKED_TILES = 4
 _LINE = 64
 # Of the time with one tile for all strips, what a tile for the last one has to be below.
 _LEAST_GAIN = 0.97
@@ -113,10 +115,10 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     packs = arithmetic.group > 1 or (packs_right(gemm, tiles) and not (in_place and gemm.rhs.column == 1))
     strips, wanted = gemm.count * -(-gemm.n // tile.columns), gemm.pieces(machine)
 
-    def cut(least: int) -> TiledPlan:
+    def cut(least: int, packs: bool = packs) -> TiledPlan:
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, wanted, least)
         left = rows_of(gemm, tile, arithmetic, chunk)
-        depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
+        depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles >= _BLOCKED_TILES else (left.run, 0)
         return TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
 
     if gemm.strips is not None:
@@ -126,8 +128,11 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     found = cut(_LEAST_TILES if packs else 1)
     if not packs and not found.follow_strips and _writes_much(gemm, machine):
         return replace(found, chunk=1, by_rows=True)
+    if not packs and found.is_blocked:
+        # What blocks are for, a strip that stays in a cache, takes a copy of it: its rows are in as many pages.
+        packs, found = True, cut(_LEAST_TILES, packs=True)
     # Where strips are packed for each chunk, chunks have enough tiles to pay for it.
-    return cut(_LEAST_ROWS // tile.rows) if packs and found.follow_strips else found
+    return cut(_LEAST_ROWS // tile.rows, packs) if packs and found.follow_strips else found
 
 
 def has_last(gemm: Gemm) -> bool:
