@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.handing_out import hand_out
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
-from hloforge.pipelines.codegen.lang.float_state import X86_64
+from hloforge.pipelines.codegen.lang.float_state import AARCH64, X86_64
 from hloforge.pipelines.codegen.lang.outlining import LONG, VAST, Cut, ends, outline
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.loop_sharing import shared_in_loop, update_nest
@@ -70,7 +70,7 @@ class Generator:
         self.arena = Arena()
         self.constants = bytearray()
         self.slots: dict[Array, Slot] = {}
-        self.writer = KernelWriter(machine.vector_bytes, machine.l3_bytes)
+        self.writer = self._new_writer()
         self.host_calls: dict[str, int] = {}
         self._host_numbers: list[Slot] = []
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
@@ -83,6 +83,11 @@ class Generator:
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
+
+    def _new_writer(self) -> KernelWriter:
+        # Every processor with AVX2 that is supported fuses.
+        fuses = self.architecture == AARCH64 or "avx2" in self.extensions
+        return KernelWriter(self.machine.vector_bytes, self.machine.l3_bytes, fuses=fuses)
 
     def in_memory(self, array: Array) -> bool:
         return array in self.slots
@@ -218,7 +223,7 @@ class Generator:
 
     def next_kernel(self) -> KernelWriter:
         """Begin another kernel; the one before it."""
-        done, self.writer = self.writer, KernelWriter(self.machine.vector_bytes, self.machine.l3_bytes)
+        done, self.writer = self.writer, self._new_writer()
         for slot in self._dead:
             if slot.where is Where.TRANSIENT:
                 self.arena.give_back(slot.offset, slot.size)

@@ -16,7 +16,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
 from hloforge.pipelines.codegen.elements import conversions, memory as elements, table
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
+from hloforge.pipelines.codegen.elements.quotients import by_shared_divisor
+from hloforge.pipelines.codegen.evaluate import MOVES, Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -171,6 +172,11 @@ class Emitter(Rules):
         return found
 
     def apply(self, op: Op, operands: Sequence[Element]) -> Element:
+        if self.function.fuses and shares_divisor(op):
+            x, y = operands
+            assert isinstance(x, Value)
+            assert isinstance(y, Value)
+            return by_shared_divisor(x, y)
         return apply(op, operands)
 
     def number(self, index: Index, element: str) -> Element:
@@ -250,6 +256,9 @@ def parts(element: Element) -> list[Value]:
 
 _ARITHMETIC = frozenset({"add", "subtract", "multiply"})
 _SUMS = frozenset({"add", "subtract", "reduce"})
+# Types whose quotients by a shared divisor are multiplications, elements that share it at least, and how many
+# operations may lie between a quotient and what repeats its divisor.
+_DIVIDED, _SHARED, _DEEPEST = frozenset({"f32", "f64"}), 16, 6
 
 
 def apply(op: Op, operands: Sequence[Element]) -> Element:
@@ -279,6 +288,34 @@ def contracts(op: Op) -> bool:
         return not product.is_result and len(product.readers) == 1 and product.readers[0].name in _SUMS
     products = [operand.op for operand in op.operands if operand.op is not None and operand.op.name == "multiply"]
     return any(map(contracts, products))
+
+
+def shares_divisor(op: Op) -> bool:
+    """Whether elements along the last dimension are divided by the same number, by which LLVM does not multiply."""
+    if op.name != "divide" or op.result.element not in _DIVIDED:
+        return False
+    shape = op.result.shape
+    last = max((d for d, size in enumerate(shape) if size > 1), default=None)
+    return last is not None and shape[last] >= _SHARED and _repeats(op.operands[1], last, _DEEPEST)
+
+
+def _repeats(array: Array, last: int, deep: int) -> bool:
+    """Whether elements along a dimension are equal, and no power of two that is known."""
+    op = array.op
+    if op is not None and op.name == "constant":
+        return op.is_splat and not (array.element in _DIVIDED and abs(math.frexp(splat_of(op))[0]) == 0.5)
+    if not array.shape:
+        return True
+    if op is None or not deep or not op.operands:
+        return False
+    if op.name == "broadcast_in_dim":
+        (operand,) = op.operands
+        dims = op.integers("broadcast_dimensions")
+        is_one = last not in dims or operand.shape[dims.index(last)] == 1
+        return is_one and (bool(operand.shape) or _repeats(operand, last, deep - 1))
+    if op.name in MOVES or any(operand.shape != array.shape for operand in op.operands):
+        return False
+    return all(_repeats(each, last, deep - 1) for each in op.operands)
 
 
 def attributes_of(op: Op) -> dict[str, Any]:

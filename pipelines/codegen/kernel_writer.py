@@ -34,6 +34,7 @@ class KernelWriter:
         vector_bytes: of the processor's registers.
         cached: bytes that the cache of all cores holds: what loops write that go over more is written past it
             (``streams.py``); 0 for never.
+        fuses: whether the processor has an instruction that multiplies and adds with one rounding.
 
     Attributes:
         function: its code.
@@ -42,9 +43,9 @@ class KernelWriter:
         shares: most workgroups that a step in one of its loops is shared out to (``shared_steps.py``).
     """
 
-    def __init__(self, vector_bytes: int, cached: int = 0) -> None:
+    def __init__(self, vector_bytes: int, cached: int = 0, *, fuses: bool = False) -> None:
         self.cached = cached
-        self.function = Function(vector_bytes)
+        self.function = Function(vector_bytes, fuses=fuses)
         self.slots: list[Slot] = []
         self.stack = 0
         self.shares = 1

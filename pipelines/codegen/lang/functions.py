@@ -49,6 +49,7 @@ class Function:
 
     Attributes:
         vector_bytes: of the processor's registers; 0 where functions of numbers are not called with vectors.
+        fuses: whether the processor has an instruction that multiplies and adds with one rounding.
         lines: of LLVM's text so far.
         access: metadata of loads and stores that follow, which says what memory they share with no other.
         has_scalar_loops: whether LLVM's loop passes gain: an innermost loop has no vectors of its own.
@@ -56,8 +57,9 @@ class Function:
             the text adds them.
     """
 
-    def __init__(self, vector_bytes: int = 0) -> None:
+    def __init__(self, vector_bytes: int = 0, *, fuses: bool = False) -> None:
         self.vector_bytes = vector_bytes
+        self.fuses = fuses
         self.lines: list[str] = []
         self.access = ""
         self.has_scalar_loops = False
@@ -230,7 +232,7 @@ class Function:
         """The name of a function, which is written unless it is there."""
         name = f"@{ENTRY}.{name}"
         if name not in self.definitions:
-            body = Function(self.vector_bytes)
+            body = Function(self.vector_bytes, fuses=self.fuses)
             given = [Value(body, kind, f"%a{place}") for place, kind in enumerate(arguments)]
             body.do(f"ret {write(*given)}")
             # Metadata would have the numbers of those of the function that calls it.
