@@ -97,7 +97,8 @@ class ReaderServer:
         return value_of(answer)
 
     def _connected(self, name: str, stack: ExitStack) -> tuple[socket.socket, int, BinaryIO]:
-        """A connection to a child, which ends when it is closed; a pipe for its status, and what it says on its output.
+        """A connection to a child; a pipe for its status, with which the child ends when it is closed; and what the
+        child says on its output.
 
         Args:
             name: of the function; the child after this one will be prepared for it.

@@ -101,7 +101,7 @@ class _Worker:
         try:
             child = self._ready or self._forked(is_asked=True)
             self._ready = None
-            socket.send_fds(child.hand, [b"C"], [descriptors[_CONNECTION], descriptors[_LOG]])
+            socket.send_fds(child.hand, [b"C"], descriptors)
             child.status = os.dup(descriptors[_STATUS])
             self._reading += 1
         except OSError:
@@ -162,17 +162,16 @@ def _read_one(hand: socket.socket, parent: int, last: str | None) -> None:
         warm(last)
         _kept.append(prepare_context())
     taken = memory_taken()
-    said, descriptors = _taken(hand, 1, 2)
+    said, descriptors = _taken(hand, 1, 3)
     if not said:
         os._exit(1)
+    _end_with(descriptors[_STATUS])
     connection = socket.socket(fileno=descriptors[_CONNECTION])
     log_to(descriptors[_LOG], keep_python=False)
     (length,) = LENGTH.unpack(received(connection, LENGTH.size))
     function, arguments, memory = pickle.loads(received(connection, length))
-    _end_with(connection)
     limit_memory(memory, taken)
     answer = answer_of(lambda: function(*arguments))
-    fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) & ~os.O_ASYNC)
     connection.sendall(LENGTH.pack(len(answer)))
     connection.sendall(answer)
     os._exit(0)
@@ -186,13 +185,17 @@ def warm(last: str) -> None:
         native.mlir_bytecode_to_bytecode(native.mlir_text_to_bytecode(_MLIR, "warm"), "warm")
 
 
-def _end_with(connection: socket.socket) -> None:
-    """Let the kernel end this process when the other side closes the connection, in the middle of native code too."""
+def _end_with(status: int) -> None:
+    """Let the kernel end this process when whoever asks closes the pipe of its status, in the middle of native code too.
+
+    The connection would not do: the kernel tells of bytes that came through it after this process has read them, and
+    that signal has no other meaning than the one of an end. Nothing is written to this pipe while the process lives.
+    """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
+    fcntl.fcntl(status, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(status, fcntl.F_SETFL, fcntl.fcntl(status, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
-    poll.register(connection, select.POLLHUP)
+    poll.register(status, 0)
     if poll.poll(0):
         os._exit(1)  # it was closed before
 

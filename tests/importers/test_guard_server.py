@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,22 @@ def test_a_child_ends_with_its_connection(own: ReaderServer) -> None:
     # One of them is ready for the next request.
     assert sum(is_gone(child, 1) for child in found) >= len(found) - 1
     assert ask(own, divmod, 7, 2) == (3, 1)
+
+
+def test_a_late_signal_of_the_request_stops_no_child(own: ReaderServer) -> None:
+    """The kernel may tell a child of the request's last bytes after it has read them, if it has stopped who sends."""
+    wait_until_ready(own)
+    with ExitStack() as stack:
+        connection, status, _ = own._connected("sleep", stack)
+        request = pickle.dumps((time.sleep, (0.5,), UNLIMITED))
+
+        def send_more() -> None:
+            time.sleep(0.2)
+            connection.sendall(b"?")
+
+        assert guard_server._answered(connection, request, time.monotonic() + 60, send_more) is not None, (
+            guard_server._status(status, time.monotonic() + 60)
+        )
 
 
 def test_a_deadline_stops_a_child_and_leaves_the_server(own: ReaderServer) -> None:
