@@ -186,7 +186,7 @@ def warm(last: str) -> None:
 
 
 def _end_with(status: int) -> None:
-    """Let the kernel end this process when whoever asks closes the pipe of its status, in the middle of native code too.
+    """Let the kernel end this process when the other side closes the pipe of its status, in native code too.
 
     The connection would not do: the kernel tells of bytes that came through it after this process has read them, and
     that signal has no other meaning than the one of an end. Nothing is written to this pipe while the process lives.
