@@ -111,13 +111,15 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
     Stage(LegalizeLongSums(), "errors of long sums; every pass that makes sums is before it"),
-    Stage(LegalizeTallReductions(), "workers share rows; longer sums are in parts already"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
+    Stage(
+        LegalizeTallReductions(), "workers share rows; longer sums are in parts, and images have features last by now"
+    ),
     Stage(LegalizeTransposedConvolutions(), "images have their features last by now; its product has its form"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(LegalizeByteTables(), "functions as they are computed; their results are known by the conversions to bytes"),
