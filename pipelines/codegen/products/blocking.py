@@ -7,7 +7,7 @@ begins earlier instead of one with masks (``tiles.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.values import bits_of
@@ -93,6 +93,7 @@ def choose_tile(
     *,
     is_complex: bool = False,
     has_last: bool = False,
+    units: Callable[[Tile], float] | None = None,
 ) -> Tile:
     """The tile with which a product of these sizes takes the fewest cycles, by a model of the processor.
 
@@ -100,15 +101,28 @@ def choose_tile(
 
     Args:
         has_last: whether the last strip has a tile of its own (``last_tile``).
+        units: how many equal parts, and a piece of one, workers share out with a tile; None where nobody waits.
     """
     lanes = lanes_for(kind, columns, machine)
     across = -(-columns // lanes)
     tiles = [Tile(lanes, *shape) for shape in _shapes(rows, across, machine.vector_count, 1 + is_complex)]
     # Of equal ones the largest: it reads the factors least often.
     parts = 1 + is_complex
-    return min(
-        tiles, key=lambda tile: (cycles_of(tile, rows, columns, depth, parts, has_last), -tile.rows * tile.vectors)
-    )
+
+    def cost(tile: Tile) -> tuple[float, int]:
+        cycles = cycles_of(tile, rows, columns, depth, parts, has_last)
+        if units is not None:
+            cycles *= unevenness(units(tile), machine.workers)
+        return cycles, -tile.rows * tile.vectors
+
+    return min(tiles, key=cost)
+
+
+def unevenness(units: float, workers: int) -> float:
+    """What the worker with the most of some equal parts, and a piece of one, takes, of an even share."""
+    whole, rest = divmod(units, 1)
+    most = -(-whole // workers) if whole % workers else whole // workers + rest
+    return most * workers / units
 
 
 def cycles_of(tile: Tile, rows: int, columns: int, depth: int, parts: int = 1, has_last: bool = False) -> float:

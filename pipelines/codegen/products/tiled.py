@@ -108,12 +108,28 @@ class TiledPlan:
 
 @functools.lru_cache(maxsize=64)
 def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
-    tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine, is_complex=gemm.is_complex, has_last=has_last(gemm))
+    wanted = gemm.pieces(machine)
+
+    def shared(tile: Tile) -> float:
+        chunks = max(1, -(-gemm.m // tile.rows) // _LEAST_TILES)
+        return gemm.count * chunks * gemm.n / tile.columns
+
+    tile = choose_tile(
+        gemm.sums,
+        gemm.m,
+        gemm.n,
+        gemm.k,
+        machine,
+        is_complex=gemm.is_complex,
+        has_last=has_last(gemm),
+        # Strips in place are cut by rows as well.
+        units=shared if wanted > 1 and gemm.rhs.column != 1 else None,
+    )
     arithmetic = _arithmetic(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
     in_place = _writes_much(gemm, machine) and gemm.k <= _FEW_TERMS and gemm.rhs.kind == gemm.sums
     packs = arithmetic.group > 1 or (packs_right(gemm, tiles) and not (in_place and gemm.rhs.column == 1))
-    strips, wanted = gemm.count * -(-gemm.n // tile.columns), gemm.pieces(machine)
+    strips = gemm.count * -(-gemm.n // tile.columns)
 
     def cut(least: int, packs: bool = packs) -> TiledPlan:
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, wanted, least)

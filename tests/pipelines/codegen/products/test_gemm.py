@@ -14,7 +14,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
 from hloforge.pipelines.codegen.products import dot_products, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
-from hloforge.pipelines.codegen.products.blocking import last_tile
+from hloforge.pipelines.codegen.products.blocking import last_tile, unevenness
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix, dense
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON
@@ -310,3 +310,17 @@ def test_epilogue(size: tuple[int, int, int], turned: str) -> None:
 )  # fmt: skip
 def test_random_sizes(m: int, k: int, n: int, turned: str, kind: str, batch: list[int], at_end: bool) -> None:
     check(product(m, k, n, kind, batch=batch, turned=turned), at_end=at_end)
+
+
+def test_packed_strips_are_shared_out_evenly() -> None:
+    shares = [unevenness(units, 2) for units in (1, 8, 9, 10 + 2 / 3, 3.5)]
+    assert shares == pytest.approx([2, 1, 10 / 9, 2 * (5 + 2 / 3) / (10 + 2 / 3), 4 / 3.5])
+    for columns in (512, 1024):
+        found = tiled.plan(product(64, 784, columns, turned="r"), AVX512)
+        assert found.packs_right and unevenness(columns / found.tile.columns, AVX512.workers) == 1
+
+
+def test_deep_products_are_packed_in_blocks() -> None:
+    for rows, packs, blocked in ((16, False, False), (96, True, True), (300, True, True)):
+        found = tiled.plan(product(rows, 4000, 300), AVX512)
+        assert (found.packs_right, found.is_blocked) == (packs, blocked)
