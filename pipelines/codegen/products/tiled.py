@@ -55,6 +55,9 @@ _NEAR = 1024
 # multiple of so many bytes apart, so that they share a few places of the first-level cache, and where they are far.
 _SHARED_SETS = 4096
 _PACKED_TILES, _PACKED_FAR_TILES = 4, 128
+# Bytes of a way of the second-level cache, and how many there are: a strip of more terms than fit into the places that
+# its rows share is read from further away by each tile.
+_WAY, _WAYS, _PACKED_FULL_TILES = 1 << 17, 16, 16
 # Terms up to which a strip is read in place for each tile of rows, where results are written row by row: 1000x64x1000
 # takes 0.9 of the time with a packed strip, 700x64x1900 0.4.
 _FEW_TERMS = 64
@@ -188,6 +191,8 @@ def packs_right(gemm: Gemm, tiles: int) -> bool:
     """Whether copying a strip of the right factor for so many tiles of rows pays."""
     row = gemm.rhs.row * gemm.rhs.bytes
     least = _PACKED_TILES if row % _SHARED_SETS == 0 else _PACKED_FAR_TILES
+    if gemm.k >= _WAYS * (_WAY // math.gcd(row, _WAY)):
+        least = min(least, _PACKED_FULL_TILES)
     return (
         gemm.rhs.column != 1
         or (gemm.rhs.kind != gemm.sums and tiles > 2)
