@@ -36,6 +36,8 @@ RANGES: Mapping[str, Range] = {
     "jaxlib": Range((0, 10, 2), (0, 11)),
     "iree-base-compiler": Range((3, 13), (3, 14)),
     "iree-base-runtime": Range((3, 13), (3, 14)),
+    # Operators, captures and their decompositions change with each release.
+    "torch": Range((2, 13), (2, 15)),
 }
 
 

@@ -19,7 +19,8 @@ _SAME = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def test_the_ranges_are_those_of_the_dependencies() -> None:
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["torch"]]
     for package, found in RANGES.items():
         (asked,) = (entry.removeprefix(package) for entry in wanted if entry.startswith((f"{package}>", f"{package}=")))
         if asked.startswith("=="):
@@ -31,7 +32,14 @@ def test_the_ranges_are_those_of_the_dependencies() -> None:
 
 @pytest.mark.parametrize(
     ("package", "version"),
-    [("jaxlib", "0.9.0"), ("jaxlib", "0.10.1"), ("jaxlib", "0.11.0"), ("iree-base-runtime", "3.12.0"), ("jaxlib", "")],
+    [
+        ("jaxlib", "0.9.0"),
+        ("jaxlib", "0.10.1"),
+        ("jaxlib", "0.11.0"),
+        ("iree-base-runtime", "3.12.0"),
+        ("jaxlib", ""),
+        ("torch", "2.15.0"),
+    ],
 )
 def test_others_are_refused(package: str, version: str) -> None:
     with pytest.raises(InstallationError, match=f"does not work with {package} {version}") as refused:
@@ -43,6 +51,11 @@ def test_others_are_refused(package: str, version: str) -> None:
 @pytest.mark.parametrize("version", ["3.13.0", "3.13.0rc20261016", "3.13.2"])
 def test_those_that_fit_are_taken(version: str) -> None:
     check_version("iree-base-runtime", version)
+
+
+@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.14.1+cu130"])
+def test_releases_of_pytorch(version: str) -> None:
+    check_version("torch", version)
 
 
 @pytest.mark.parametrize(

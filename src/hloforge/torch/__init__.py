@@ -14,12 +14,15 @@ A module goes through ``torch.export``, ``run_decompositions(decompositions())``
 
 Raises (on import):
     ModuleNotFoundError: PyTorch or JAX is not installed.
+    InstallationError: a release of PyTorch that nobody has tested; an ImportError as well.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from hloforge.dialect.versions import check_version
 
 for _name in ("torch", "jax"):
     try:
@@ -32,6 +35,8 @@ for _name in ("torch", "jax"):
             "pip install 'hloforge[torch]', in a clone '.[torch]'"
         )
         raise ModuleNotFoundError(message, name=_name) from None
+
+check_version("torch", str(importlib.import_module("torch").__version__))
 
 if TYPE_CHECKING:
     from hloforge.torch.compiled import Compiled, compile, draw_seed
