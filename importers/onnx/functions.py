@@ -8,9 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.registry import canonical
 from hloforge.importers.tensors import dims_of
+
+MICROSOFT = "com.microsoft"
+# Operators of ONNX Runtime that ONNX has as well, with the version from which it does.
+TAKEN_OVER = {
+    "CausalConvWithState": 27,
+    "GridSample": 16,
+    "LinearAttention": 27,
+    "Pad": 11,
+    "Range": 11,
+    "Trilu": 14,
+}
 
 
 @dataclass(frozen=True)
@@ -94,3 +106,24 @@ def _type_of(tensor: Any) -> Any:
     dtype = tensor.element_type.dtype if isinstance(tensor, Value) else tensor.dtype
     number = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     return onnx.helper.make_tensor_type_proto(number, dims_of(tensor))
+
+
+def as_onnx(proto: Any, version: int) -> Any:
+    """A node of ONNX Runtime as ONNX's node of the same name.
+
+    Raises:
+        UnsupportedError: it has an attribute that ONNX's operator lacks, and that is not 0, 1 or "none".
+    """
+    import onnx
+
+    copy = onnx.NodeProto()
+    copy.CopyFrom(proto)
+    copy.domain = ""
+    del copy.attribute[:]
+    known = onnx.defs.get_schema(proto.op_type, version, "").attributes
+    for entry in proto.attribute:
+        if entry.name in known:
+            copy.attribute.add().CopyFrom(entry)
+        elif (value := onnx.helper.get_attribute_value(entry)) not in (0, 1, b"none"):
+            raise UnsupportedError(f"{proto.op_type} with {entry.name}={value!r} is not imported")
+    return copy

@@ -16,7 +16,7 @@ from hloforge.dialect.values import TupleValue
 from hloforge.importers.graphs import Importing
 from hloforge.importers.onnx.bounded import Bounded, axis_after, hidden
 from hloforge.importers.onnx.folding import fold
-from hloforge.importers.onnx.functions import Body, body_of
+from hloforge.importers.onnx.functions import MICROSOFT, TAKEN_OVER, Body, as_onnx, body_of
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import Handler, canonical, handler_of
 from hloforge.importers.onnx.texts import TAKE_TEXT, TEXT_HINT, is_text, moved, refusal_of
@@ -27,6 +27,13 @@ _MOST_DENSE = 1 << 28
 
 # Initializers from here on are constants of the whole program: emitted once, under their names.
 _SHARED_ELEMENTS, _SHARED_INTEGERS = 64, 1 << 14
+
+
+@dataclass(frozen=True)
+class Absent:
+    """In the place of an output that is not computed: what to say to whoever uses it."""
+
+    reason: str
 
 
 @dataclass
@@ -75,13 +82,21 @@ class Scope:
             return constant(array)
 
     def named(self, name: str) -> Any:
-        """The tensor of a name; None for the empty one. Raises ImporterError if no node makes it."""
+        """The tensor of a name; None for the empty one.
+
+        Raises:
+            ImporterError: no node makes it.
+            UnsupportedError: it is an output that an operator's function does not compute.
+        """
         if not name:
             return None
         try:
-            return self.tensors[name]
+            found = self.tensors[name]
         except KeyError:
             raise ImporterError(f"no node before it makes {name!r}") from None
+        if isinstance(found, Absent):
+            raise UnsupportedError(found.reason)
+        return found
 
     def add_nodes(self, nodes: Sequence[Any]) -> None:
         for number, proto in enumerate(nodes, 1):
@@ -96,6 +111,9 @@ class Scope:
         domain = canonical(proto.domain)
         version = self.versions.get(domain)
         own = (domain, proto.op_type) in self.functions
+        if domain == MICROSOFT and not own and (since := TAKEN_OVER.get(proto.op_type)):
+            scope = Scope(self.importing, self.functions, self.tensors, {**self.versions, "": since}, self.attributes)
+            return scope._outputs(as_onnx(proto, since))
         if version is None:
             if not own:
                 raise ImporterError(f"the model does not import the domain {domain or 'ai.onnx'!r}")
@@ -127,16 +145,16 @@ class Scope:
             axis = None if any(map(is_text, inputs)) else axis_after(node, handler, bounded)
             if axis is None:
                 hidden(first)
-            outputs = _as_list(handler(node))
+            outputs = _answers(handler, node)
             if any(map(is_text, outputs)):
                 hidden(first)
             return [Bounded(lift(output), axis, first.size) for output in outputs]
         if proto.op_type in TAKE_TEXT or not any(map(is_text, inputs)):
-            return _as_list(handler(Node(proto, version, inputs, attributes, self)))
+            return _answers(handler, Node(proto, version, inputs, attributes, self))
         return moved(
             proto.op_type,
             inputs,
-            lambda given: _fixed(_as_list(handler(Node(proto, version, given, attributes, self)))),
+            lambda given: _fixed(_answers(handler, Node(proto, version, given, attributes, self))),
         )
 
     def _inline(self, proto: Any, body: Body, inputs: Sequence[Any]) -> list[Any]:
@@ -225,11 +243,23 @@ def _fixed(tensors: list[Any]) -> list[Any]:
     return tensors
 
 
+def _answers(handler: Handler, node: Node) -> list[Any]:
+    """The outputs of an operator's function, with what to say of those that are used and that it does not compute."""
+    outputs = _as_list(handler(node))
+    node.check_read()
+    for number, name in enumerate(node.proto.output):
+        if number >= len(outputs):
+            outputs.append(None)
+        if number and name and outputs[number] is None:
+            outputs[number] = Absent(f"output {number} of {node.name} ({name!r}) is not imported")
+    return outputs
+
+
 def _as_list(outputs: Any) -> list[Any]:
     """An operator's function returns one output or a list; a tuple of the program counts as a list."""
     if isinstance(outputs, TupleValue):
         return list(outputs.elements)
-    return outputs if isinstance(outputs, Outputs) else [outputs]
+    return list(outputs) if isinstance(outputs, Outputs) else [outputs]
 
 
 class Outputs(list[Any]):

@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     from hloforge.importers.onnx.graph import Scope
 
 
+# Attributes that change no result, or that an operator's function reads where they do.
+_WITHOUT_EFFECT = {
+    *("accuracy_level", "axis", "broadcast", "chunk_size", "consumed_inputs", "direction", "dtype", "hidden_size"),
+    *("is_test", "kernel_shape", "mask_index_type", "momentum", "multi_class", "nodes_hitrates"),
+    *("past_present_share_buffer", "saturate", "seed", "sorted", "type"),
+}
+_ONNX = ("", "ai.onnx")
+
+
 class Node:
     """One node of a graph.
 
     Attributes:
         proto: the ``NodeProto``.
         version: of the operator's domain that the model imports.
-        inputs: its tensors; None for one that is left out.
         scope: the graph around it, which sub-graphs see.
     """
 
@@ -33,9 +41,52 @@ class Node:
     ) -> None:
         self.proto = proto
         self.version = version
-        self.inputs = list(inputs)
+        self._inputs = list(inputs)
         self.attributes = attributes
         self.scope = scope
+        self._told: set[str] = set()
+        self._taken: set[int] = set()
+
+    @property
+    def inputs(self) -> list[Any]:
+        """Its tensors; None for one that is left out."""
+        self._taken.update(range(len(self._inputs)))
+        return self._inputs
+
+    def check_read(self) -> None:
+        """After the operator's function has run.
+
+        Raises:
+            UnsupportedError: the function has not looked at something that says what the operator computes.
+        """
+        for name, value in self.attributes.items():
+            if name not in self._told and name not in _WITHOUT_EFFECT and not self._is_default(name, value):
+                raise UnsupportedError(f"{self.name} with {name}={value!r} is not imported")
+        if self.proto.domain in _ONNX:
+            return  # the node tests of ONNX judge its own
+        for number, given in enumerate(self._inputs):
+            if given is not None and number not in self._taken:
+                raise UnsupportedError(
+                    f"{self.name} with input {number} ({self.proto.input[number]!r}) is not imported"
+                )
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        """Whether an attribute says what holds without it; -1, 0 and NONE are nothing where no schema tells."""
+        import onnx
+
+        try:
+            schema = onnx.defs.get_schema(self.name, self.version, self.proto.domain)
+            default: Any = onnx.helper.get_attribute_value(schema.attributes[name].default_value)
+        except (onnx.defs.SchemaError, KeyError, ValueError):
+            return isinstance(value, int | float | str | list) and value in (0, -1, "", "NONE", "none", [])
+        return bool(value == (default.decode() if isinstance(default, bytes) else default))
+
+    def with_input(self, number: int, tensor: Any) -> Node:
+        """The node with another tensor in the place of an input, for the function of another operator."""
+        inputs = [tensor if place == number else given for place, given in enumerate(self.inputs)]
+        node = Node(self.proto, self.version, inputs, self.attributes, self.scope)
+        node._told = self._told
+        return node
 
     @property
     def name(self) -> str:
@@ -53,13 +104,14 @@ class Node:
 
     def has(self, number: int) -> bool:
         """Whether an input is given."""
-        return number < len(self.inputs) and self.inputs[number] is not None
+        return number < len(self._inputs) and self._inputs[number] is not None
 
     def tensor(self, number: int) -> Tensor:
         """An input, known or not. Raises ImporterError if it is missing, UnsupportedError if it is a sequence."""
         if not self.has(number):
             raise ImporterError(f"input {number} is missing")
-        given = self.inputs[number]
+        self._taken.add(number)
+        given = self._inputs[number]
         if isinstance(given, Text):
             raise UnsupportedError(f"input {number} has strings, where numbers are expected")
         if not isinstance(given, Value | np.ndarray):
@@ -72,7 +124,7 @@ class Node:
 
     def values(self) -> list[Value]:
         """All inputs as Values."""
-        return [self.value(number) for number in range(len(self.inputs))]
+        return [self.value(number) for number in range(len(self._inputs))]
 
     def known(self, number: int) -> Array:
         """An input whose elements decide the program's form. Raises Needs if they come with the call only."""
@@ -95,6 +147,7 @@ class Node:
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute: a number, bytes as text, a list of these, an array, or a ``GraphProto``."""
+        self._told.add(name)
         return self.attributes.get(name, default)
 
     def axis(self, default: int, number: int = 0) -> int:

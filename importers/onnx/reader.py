@@ -73,7 +73,7 @@ class OnnxTemplate(Template):
     def declared_results(self) -> list[Shape]:
         zipped = {node.output[0] for node in self.model.graph.node if node.op_type == "ZipMap" and node.output}
         found: list[Shape] = []
-        for entry in self.model.graph.output:
+        for entry in _typed(self.model):
             if entry.name in zipped:
                 found.append(Shape.array("f32", -1, -1))
             elif entry.type.WhichOneof("value") == "sequence_type":
@@ -133,6 +133,20 @@ class OnnxTemplate(Template):
         return program
 
 
+def _typed(model: Any) -> list[Any]:
+    """The outputs of a model with their types. If a model leaves one out, ONNX infers it from the nodes."""
+    outputs = list(model.graph.output)
+    if all(entry.type.WhichOneof("value") for entry in outputs):
+        return outputs
+    import onnx
+
+    try:
+        inferred = {entry.name: entry for entry in onnx.shape_inference.infer_shapes(model).graph.output}
+    except Exception:  # an operator that ONNX does not know, or a model that protobuf cannot hand over
+        return outputs
+    return [inferred.get(entry.name, entry) for entry in outputs]
+
+
 def _shape_of(entry: Any, file: str, rank: int | None = None) -> Shape:
     """The shape of a ``ValueInfoProto``; -1 for sizes that are names or missing.
 
@@ -141,8 +155,14 @@ def _shape_of(entry: Any, file: str, rank: int | None = None) -> Shape:
     """
     kind = entry.type.WhichOneof("value")
     where = Location(file)
+    if kind is None:
+        raise UnsupportedError(
+            f"the model does not say the type of {entry.name!r}, and ONNX does not infer it",
+            hint="give its element type in the graph's inputs or outputs, or compile the model for fixed sizes",
+            location=where,
+        )
     if kind != "tensor_type":
-        word = (kind or "untyped value").removesuffix("_type").replace("_", " ")
+        word = kind.removesuffix("_type").replace("_", " ")
         raise UnsupportedError(f"{entry.name!r} is a {word}; a program takes and returns tensors", location=where)
     try:
         # A string is a number of a table.

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("onnx")
 
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 import hloforge
 from hloforge.dialect.errors import ArgumentError, ImporterError, UnsupportedError
@@ -240,3 +240,21 @@ def test_a_sparse_tensor_of_few_bytes_is_not_unpacked_to_terabytes() -> None:
     proto.graph.sparse_initializer.append(sparse)
     with pytest.raises(ImporterError, match="claims 1,099,511,627,776 elements"):
         read(proto.SerializeToString())
+
+
+def test_types_that_the_outputs_lack_are_inferred() -> None:
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "graph", given, [ValueInfoProto(name="y")])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    x = np.float32([[1, -2, 3]])
+    np.testing.assert_array_equal(hloforge.compile(data)(x), np.maximum(x, 0))
+
+
+def test_types_that_nobody_knows_are_asked_for() -> None:
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])]
+    node = helper.make_node("QuickGelu", ["x"], ["y"], domain="com.microsoft")
+    graph = helper.make_graph([node], "graph", given, [ValueInfoProto(name="y")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    data = helper.make_model(graph, opset_imports=opsets).SerializeToString()
+    with pytest.raises(hloforge.UnsupportedError, match="does not say the type of 'y'"):
+        hloforge.read(data)

@@ -23,6 +23,9 @@ INPUTS: dict[str, Any] = {
     "lengths": np.array([2, 4, 1], np.int32),
     "sequence": RANDOM.normal(size=(2, 6, 4)).astype(np.float32),
     "one": np.array(3, np.int32),
+    # Two opposite corners of each box.
+    "boxes": np.random.default_rng(1).uniform(size=(20, 4)).astype(np.float32),
+    "scores": np.random.default_rng(2).uniform(size=20).astype(np.float32),
 }
 
 
@@ -112,6 +115,18 @@ def categories(tf: Any) -> dict[str, dict[str, Callable[..., Any]]]:
             "argmax": lambda x: tf.argmax(x, -1),
             "argmin": lambda x: tf.argmin(x, 1, output_type=tf.int32),
             "top_k": lambda x: nn.top_k(x, 3),
+            "suppression": lambda boxes, scores: tf.image.non_max_suppression_padded(
+                boxes, scores, 30, 0.3, 0.1, pad_to_max_output_size=True
+            ),
+            "suppression_scores": lambda boxes, scores: tf.raw_ops.NonMaxSuppressionV5(
+                boxes=boxes,
+                scores=scores,
+                max_output_size=4,
+                iou_threshold=0.3,
+                score_threshold=0.1,
+                soft_nms_sigma=0.0,
+                pad_to_max_output_size=True,
+            ),
             "cumsum": lambda x: tf.cumsum(x, 1),
             "cumsum_exclusive": lambda x: tf.cumsum(x, 2, exclusive=True, reverse=True),
             "softmax": lambda x: nn.softmax(x),

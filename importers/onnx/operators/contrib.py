@@ -14,12 +14,12 @@ from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.convolution import convolve
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.window_attributes import windows_of
-from hloforge.importers.tensors import along, broadcast_to, cast, fill, matmul, mean, take, together, total, window
+from hloforge.importers.tensors import along, broadcast_to, cast, matmul, mean, take, together, total
 
 MICROSOFT = "com.microsoft"
 
 
-def _wide(x: Value) -> Value:
+def widened(x: Value) -> Value:
     return cast(x, "f32") if x.element_type.bits < 32 else x
 
 
@@ -27,26 +27,29 @@ def _gelu(x: Value) -> Value:
     return 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
 
 
+def fast_gelu_of(x: Value) -> Value:
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1.0 + ops.tanh(inner))
+
+
 @operator("Gelu", "BiasGelu", domain=MICROSOFT)
 def gelu(node: Node) -> Value:
     x = node.value(0)
     if node.has(1):
         x = _sum(x, node.value(1))
-    return cast(_gelu(_wide(x)), x.element_type)
+    return cast(_gelu(widened(x)), x.element_type)
 
 
 @operator("FastGelu", domain=MICROSOFT)
 def fast_gelu(node: Node) -> Value:
     x = _sum(node.value(0), node.value(1)) if node.has(1) else node.value(0)
-    wide = _wide(x)
-    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
-    return cast(0.5 * wide * (1.0 + ops.tanh(inner)), x.element_type)
+    return cast(fast_gelu_of(widened(x)), x.element_type)
 
 
 @operator("QuickGelu", domain=MICROSOFT)
 def quick_gelu(node: Node) -> Value:
     x = node.value(0)
-    wide = _wide(x)
+    wide = widened(x)
     return cast(wide * ops.logistic(float(node.attribute("alpha", 1.702)) * wide), x.element_type)
 
 
@@ -83,21 +86,21 @@ def activated(node: Node, x: Value) -> Value:
 # Rows ---------------------------------------------------------------------------------------------------------------
 
 
-def _spread(vector: Value, like: Value) -> Value:
+def spread_row(vector: Value, like: Value) -> Value:
     return broadcast_to(cast(vector, like.element_type), like.dims)
 
 
 def layer_normal(x: Value, scale: Value | None, bias: Value | None, epsilon: float) -> tuple[Value, Value, Value]:
     """Along the last axis, with means and one divided by the deviations; in f32 at least."""
-    wide = _wide(x)
+    wide = widened(x)
     center = mean(wide, [x.rank - 1], True)
     centered = wide - broadcast_to(center, x.dims)
     inverse = ops.rsqrt(mean(centered * centered, [x.rank - 1], True) + epsilon)
     result = centered * broadcast_to(inverse, x.dims)
     if scale is not None:
-        result = result * _spread(scale, result)
+        result = result * spread_row(scale, result)
     if bias is not None:
-        result = result + _spread(bias, result)
+        result = result + spread_row(bias, result)
     return cast(result, x.element_type), center, inverse
 
 
@@ -129,9 +132,9 @@ def simplified_layer_norm(node: Node) -> Any:
 
 
 def _rms(x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
-    wide = _wide(x)
+    wide = widened(x)
     inverse = ops.rsqrt(mean(wide * wide, list(range(axis, x.rank)), True) + epsilon)
-    result = wide * broadcast_to(inverse, x.dims) * _spread(scale, wide)
+    result = wide * broadcast_to(inverse, x.dims) * spread_row(scale, wide)
     return cast(result, scale.element_type), inverse
 
 
@@ -190,87 +193,3 @@ def fused_convolution(node: Node) -> Value:
     if node.has(3):
         result = result + node.value(3)
     return activated(node, result)
-
-
-# Up to so many rows, weights are unpacked where they are multiplied; more rows share unpacked ones.
-_FEW_ROWS = 1
-
-
-@operator("MatMulNBits", domain=MICROSOFT)
-def product_of_bits(node: Node) -> Value:
-    """``A @ B.T`` of weights of 2, 4 or 8 bits, a scale and a zero point for each block of a row of B; the first
-    weight is in the low bits of a byte.
-
-    The weights of a byte stay apart: the first weights of all bytes of a row, then the second ones. So nothing is
-    interleaved, and A's columns are in that order instead.
-    """
-    x = node.value(0)
-    depth, rows = int(node.attribute("K")), int(node.attribute("N"))
-    bits, block = int(node.attribute("bits", 4)), int(node.attribute("block_size"))
-    blocks, parts = -(-depth // block), 8 // bits
-    if node.has(4):
-        raise UnsupportedError("MatMulNBits with g_idx, an order of the weights, is not imported")
-    stored = ops.reshape(node.value(1), [rows, blocks, block // parts])
-    scales = cast(ops.reshape(node.value(2), [rows, blocks]), "f32")
-    zeros = _zeros_of(node, scales, bits)
-    lines = ops.reshape(_wide(x), [math.prod(x.dims[:-1]), depth])
-    if blocks * block > depth:
-        lines = ops.concat_in_dim([lines, fill([lines.dims[0], blocks * block - depth], 0.0, "f32")], 1)
-    # (lines, blocks, bytes, weights of a byte), and the same with the last ones first.
-    apart = ops.reshape(lines, [lines.dims[0], blocks, block // parts, parts])
-    weights = [_part(stored, zeros, number, bits) for number in range(parts)]
-    if lines.dims[0] <= _FEW_ROWS:
-        product = _fused(apart, weights, scales)
-    else:
-        turned = ops.reshape(ops.transpose(apart, [0, 3, 1, 2]), [lines.dims[0], blocks * block])
-        scaled = [each * ops.broadcast_in_dim(scales, each.dims, [0, 1]) for each in weights]
-        flat = [ops.reshape(each, [rows, blocks * block // parts]) for each in scaled]
-        factor = ops.concat_in_dim(flat, 1) if parts > 1 else flat[0]
-        product = ops.dot_general(turned, factor, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
-    product = ops.reshape(product, [*x.dims[:-1], rows])
-    if node.has(5):
-        product = product + _spread(node.value(5), product)
-    return cast(product, x.element_type)
-
-
-def _zeros_of(node: Node, scales: Value, bits: int) -> Value | float:
-    """What is subtracted from the weights of each block."""
-    rows, blocks = scales.dims
-    if node.has(3) and node.row(3).is_float:
-        return cast(ops.reshape(node.value(3), [rows, blocks]), "f32")
-    if not node.has(3):
-        return float(1 << bits - 1)
-    parts = 8 // bits
-    stored = ops.reshape(node.value(3), [rows, -(-blocks // parts)])
-    each = [ops.reshape(_bits(stored, number, bits), [*stored.dims, 1]) for number in range(parts)]
-    together = ops.concat_in_dim(each, 2) if parts > 1 else each[0]
-    return ops.slice(ops.reshape(together, [rows, stored.dims[1] * parts]), [0, 0], [rows, blocks])
-
-
-def _bits(stored: Value, number: int, bits: int) -> Value:
-    """The numbers at one place of each byte, f32."""
-    moved = ops.shift_right_logical(stored, number * bits) if number else stored
-    return cast(ops.and_(moved, (1 << bits) - 1) if bits < 8 else moved, "f32")
-
-
-def _part(stored: Value, zeros: Value | float, number: int, bits: int) -> Value:
-    """The weights at one place of each byte, without their scale: ``(rows, blocks, bytes)``."""
-    weights = _bits(stored, number, bits)
-    if isinstance(zeros, float):
-        return weights - zeros
-    return weights - ops.broadcast_in_dim(zeros, weights.dims, [0, 1])
-
-
-def _fused(apart: Value, weights: list[Value], scales: Value) -> Value:
-    """The product as one sum, in which each byte is read once for each line."""
-    lines, blocks, size, _ = apart.dims
-    rows = scales.dims[0]
-    dims = [lines, rows, blocks, size]
-    found: Value | None = None
-    for number, weight in enumerate(weights):
-        own = ops.reshape(window(apart, 3, number, number + 1), [lines, blocks, size])
-        term = ops.broadcast_in_dim(own, dims, [0, 2, 3]) * ops.broadcast_in_dim(weight, dims, [1, 2, 3])
-        found = term if found is None else found + term
-    assert found is not None
-    # Blocks first: a vector of sums for each row, which is added up once.
-    return total(total(found * ops.broadcast_in_dim(scales, dims, [1, 2]), [2]), [2])

@@ -16,7 +16,7 @@ from hloforge.importers.onnx.operators.contrib import MICROSOFT
 from hloforge.importers.onnx.operators.contrib_quantized import centered, parameter
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import broadcast_to, cast, expand, matmul, numbers, pieces, take, window
+from hloforge.importers.tensors import broadcast_to, cast, expand, fill, matmul, numbers, pieces, take, window
 
 
 def _heads(x: Value, count: int) -> Value:
@@ -33,16 +33,30 @@ def _joined(x: Value) -> Value:
 
 
 def _attention(
-    query: Value, key: Value, value: Value, addend: Value | None, scale: float, softcap: float = 0.0
+    query: Value,
+    key: Value,
+    value: Value,
+    addend: Value | None,
+    scale: float,
+    softcap: float = 0.0,
+    sinks: Value | None = None,
 ) -> Value:
-    """``softmax(query @ key.T * scale + addend) @ value`` of [batch, heads, length, size], joined; in f32."""
+    """``softmax(query @ key.T * scale + addend) @ value`` of [batch, heads, length, size], joined; in f32.
+
+    Args:
+        sinks: a score for each head of a key that is not there and has a value of zeros.
+    """
     row = query.element_type
     scores = matmul(cast(query, "f32"), ops.transpose(cast(key, "f32"), [0, 1, 3, 2])) * scale
     if softcap:
         scores = ops.tanh(scores / softcap) * softcap
     if addend is not None:
         scores = scores + broadcast_to(cast(addend, "f32"), scores.dims)
-    return cast(_joined(matmul(softmax(scores, [3]), cast(value, "f32"))), row)
+    keys = scores.dims[3]
+    if sinks is not None:
+        column = broadcast_to(ops.reshape(cast(sinks, "f32"), [1, query.dims[1], 1, 1]), [*scores.dims[:3], 1])
+        scores = ops.concat_in_dim([scores, column], 3)
+    return cast(_joined(matmul(window(softmax(scores, [3]), 3, 0, keys), cast(value, "f32"))), row)
 
 
 def _where(kept: Value, penalty: float) -> Value:
@@ -51,11 +65,19 @@ def _where(kept: Value, penalty: float) -> Value:
     return ops.select(kept, zero, full(zero, penalty))
 
 
-def _padding(mask: Value, total: int, penalty: float) -> Value:
-    """Of a mask of keys: [batch] lengths, [batch, keys] of ones and zeros, or with the queries or heads in between."""
+def _padding(mask: Value, batch: int, total: int, penalty: float) -> Value:
+    """Of a mask of keys: [batch] lengths, [2 * batch] ends and starts, [3 * batch + 2] lengths and what packed rows
+    need besides, [batch, keys] of ones and zeros, or with the queries or heads in between.
+    """
     if mask.rank == 1:
-        (batch,) = mask.dims
-        kept = numbers([batch, total], 1) < broadcast_to(ops.reshape(cast(mask, "s32"), [batch, 1]), [batch, total])
+        place = numbers([batch, total], 1)
+        ends, *others = (
+            broadcast_to(ops.reshape(cast(window(mask, 0, first, first + batch), "s32"), [batch, 1]), [batch, total])
+            for first in range(0, mask.dims[0] - batch + 1, batch)
+        )
+        kept = place < ends
+        if len(others) == 1:
+            kept = kept & (place >= others[0])
         mask = cast(kept, "s32")
     kept = cast(mask, "s32").ne(0) if mask.rank != 2 else cast(mask, "s32") > 0
     return expand(_where(kept, penalty), {2: [1, 2], 3: [1], 4: []}[mask.rank])
@@ -116,9 +138,7 @@ def _self_attention(node: Node, projected: Value, *, mask: int, past: int, adden
         present = ops.concat_in_dim([expand(key, [0]), expand(value, [0])], 0)
     penalty = float(node.attribute("mask_filter_value", -10000.0))
     queries, keys = query.dims[2], key.dims[2]
-    if node.has(mask) and node.rank(mask) == 1 and node.dims(mask)[0] != projected.dims[0]:
-        raise UnsupportedError(f"{node.name} with a mask of first and last positions is not imported")
-    kept = _padding(node.value(mask), keys, penalty) if node.has(mask) else None
+    kept = _padding(node.value(mask), query.dims[0], keys, penalty) if node.has(mask) else None
     causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
     addends = _all([kept, causal, node.value(addend) if addend is not None and node.has(addend) else None])
     scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
@@ -148,7 +168,7 @@ def multi_head_attention(node: Node) -> Any:
         key, value = ops.concat_in_dim([node.value(6), key], 2), ops.concat_in_dim([node.value(7), value], 2)
     queries, keys = query.dims[2], key.dims[2]
     penalty = float(node.attribute("mask_filter_value", -10000.0))
-    mask = _padding(node.value(4), keys, penalty) if node.has(4) else None
+    mask = _padding(node.value(4), query.dims[0], keys, penalty) if node.has(4) else None
     causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
     addend = _all([mask, causal, node.value(5) if node.has(5) else None])
     scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
@@ -187,6 +207,7 @@ def rotary_embedding(node: Node) -> Value:
         # One number: the position of the first row.
         places = broadcast_to(ops.reshape(places, []), [batch, length]) + numbers([batch, length], 1)
     interleaved = bool(node.attribute("interleaved", 0))
+    node.attribute("scale")  # ONNX Runtime does not multiply by it
     rotated = _rotated(parted, places, cosines, sines, size, interleaved)
     return rotated if x.rank == 4 else _joined(rotated)
 
@@ -243,6 +264,8 @@ def group_query_attention(node: Node) -> Any:
     )
     shape = [batch, 1, length, whole]
     at = numbers(shape, 2) + ops.broadcast_in_dim(past, shape, [0])
+    if not node.attribute("causal", 1):
+        at = ops.broadcast_in_dim(past + (length - 1), shape, [0])
     kept = numbers(shape, 3) <= at
     reach = int(node.attribute("local_window_size", -1))
     if reach > 0:
@@ -251,7 +274,10 @@ def group_query_attention(node: Node) -> Any:
     addend = _all([_where(kept, _LEAST), node.value(10) if node.has(10) else None])
     keys, values = _repeated(key, heads // groups), _repeated(value, heads // groups)
     softcap = float(node.attribute("softcap", 0.0))
-    return Outputs([_attention(query, keys, values, addend, scale, softcap), key, value])
+    sinks = node.value(11) if node.has(11) else None
+    if int(node.attribute("smooth_softmax", 0)) > 0 and sinks is None:
+        sinks = fill([heads], 0.0, "f32")
+    return Outputs([_attention(query, keys, values, addend, scale, softcap, sinks), key, value])
 
 
 def _rotated_by_tables(x: Value, places: Value, cosines: Value, sines: Value, size: int, interleaved: bool) -> Value:
@@ -259,9 +285,6 @@ def _rotated_by_tables(x: Value, places: Value, cosines: Value, sines: Value, si
 
 
 def _packed_or_apart(node: Node, heads: int, groups: int) -> tuple[Value, Value, Value]:
-    for number, what in ((11, "head_sink"), (12, "k_scale")):
-        if node.has(number):
-            raise UnsupportedError(f"GroupQueryAttention with {what} is not imported")
     query = node.value(0)
     if node.has(1):
         return _heads(query, heads), _heads(node.value(1), groups), _heads(node.value(2), groups)

@@ -42,7 +42,7 @@ _ACTIVATIONS: dict[str, Callable[[Value, float, float], Value]] = {
     "ThresholdedRelu": lambda x, a, _: ops.select(x > a, x, x * 0),
 }
 _ALPHA = {"Affine": 1.0, "Elu": 1.0, "HardSigmoid": 0.2, "LeakyRelu": 0.01, "ScaledTanh": 1.0, "ThresholdedRelu": 1.0}
-_BETA = {"HardSigmoid": 0.5, "ScaledTanh": 1.0}
+_BETA = {"Affine": 0.0, "HardSigmoid": 0.5, "ScaledTanh": 1.0}
 _DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -71,23 +71,22 @@ class Cell:
         return ops.reshape(window(x, 0, direction, direction + 1), x.dims[1:])
 
     def _functions(self, direction: int) -> list[Callable[[Value], Value]]:
+        """Those of a direction. Numbers are for the functions that take one, in their order in all directions."""
         count = len(_DEFAULTS[self.node.name])
         given = self.node.attribute("activations")
         names = [str(name.decode() if isinstance(name, bytes) else name) for name in given] if given else []
-        names = names[direction * count : (direction + 1) * count] or _DEFAULTS[self.node.name]
-        alphas, betas = (
-            list(self.node.attribute("activation_alpha") or []),
-            list(self.node.attribute("activation_beta") or []),
-        )
+        names = names or _DEFAULTS[self.node.name] * (direction + 1)
+        alphas = iter(self.node.attribute("activation_alpha") or [])
+        betas = iter(self.node.attribute("activation_beta") or [])
         found: list[Callable[[Value], Value]] = []
-        for place, name in enumerate(names, direction * count):
+        for name in names:
             known = {key.lower(): key for key in _ACTIVATIONS}.get(name.lower())
             if known is None:
                 raise UnsupportedError(f"the activation {name} is not imported")
-            alpha = alphas[place] if place < len(alphas) else _ALPHA.get(known, 1.0)
-            beta = betas[place] if place < len(betas) else _BETA.get(known, 0.0)
+            alpha = next(alphas, _ALPHA[known]) if known in _ALPHA else 0.0
+            beta = next(betas, _BETA[known]) if known in _BETA else 0.0
             found.append(_bound(_ACTIVATIONS[known], float(alpha), float(beta)))
-        return found
+        return found[direction * count : (direction + 1) * count]
 
     def limited(self, x: Value) -> Value:
         clip = self.node.attribute("clip")

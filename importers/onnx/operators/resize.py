@@ -1,6 +1,6 @@
 """Images of another size, and images read between their elements.
 
-Source: ONNX "Resize", "GridSample", "RoiAlign".
+Source: ONNX "Resize", "GridSample".
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def resize(node: Node) -> Value:
             outside.append(None)
             continue
         extent = x.dims[axis]
-        places = _origins(mode, extent, sizes[number], scales[number], ends)
+        # Scales and regions are f32, and so are positions: by 0.6, what is between 1 and 2 would be just below 2 else.
+        exact = np.float64 if roi is None and not _has_scales(node) else np.float32
+        places: Array = _origins(mode, extent, sizes[number], exact(scales[number]), ends)
         outside.append((places < 0) | (places > extent - 1) if mode == "tf_crop_and_resize" else None)
         x = _resampled(node, x, axis, places, scales[number])
     for axis, beyond in zip(axes, outside, strict=True):
@@ -79,13 +81,17 @@ def _by_scales(node: Node, scales: Array) -> Value:
         size = math.floor(x.dims[axis] * scale)
         if scale != 1.0:
             x = _resampled(
-                node, x, axis, _origins("asymmetric", x.dims[axis], size, float(scale), (0.0, 1.0)), float(scale)
+                node, x, axis, _origins("asymmetric", x.dims[axis], size, np.float32(scale), (0.0, 1.0)), float(scale)
             )
     return x
 
 
+def _has_scales(node: Node) -> bool:
+    return node.has(2) and node.dims(2) != (0,)
+
+
 def _scales_and_sizes(node: Node, x: Value, axes: Sequence[int]) -> tuple[list[float], list[int]]:
-    if node.has(2) and node.dims(2) != (0,):
+    if _has_scales(node):
         scales = [float(scale) for scale in node.known(2).reshape(-1)]
         return scales, [math.floor(x.dims[axis] * scale) for axis, scale in zip(axes, scales, strict=True)]
     wanted = node.integers(3)
@@ -97,26 +103,25 @@ def _scales_and_sizes(node: Node, x: Value, axes: Sequence[int]) -> tuple[list[f
     return [scale] * len(axes), [math.floor(x.dims[axis] * scale + 0.5) for axis in axes]
 
 
-def _origins(mode: str, extent: int, size: int, scale: float, ends: tuple[float, float]) -> Array:
-    """Where in the input each element of the output lies."""
-    place = np.arange(size, dtype=np.float64)
+def _origins(mode: str, extent: int, size: int, scale: np.floating[Any], ends: tuple[float, float]) -> Any:
+    """Where in the input each element of the output lies, in the element type of the scale."""
+    place = np.arange(size, dtype=type(scale))
     length = extent * scale
     if mode == "asymmetric":
         return place / scale
     if mode == "align_corners":
         return place * (extent - 1) / (length - 1) if length != 1 else np.zeros_like(place)
     if mode == "tf_crop_and_resize":
-        start, end = ends
+        start, end = np.asarray(ends, place.dtype)
         if length > 1:
             return start * (extent - 1) + place * (end - start) * (extent - 1) / (length - 1)
         return np.full_like(place, 0.5 * (start + end) * (extent - 1))
-    half = (place + 0.5) / scale - 0.5
-    if mode == "pytorch_half_pixel":
-        return half if size > 1 else np.zeros_like(place)
     if mode == "half_pixel_symmetric":
-        return extent / 2 * (1 - size / length) + half
-    if mode == "half_pixel":
-        return half
+        return extent / 2 * (1 - size / length) + (place + 0.5) / scale - 0.5
+    if mode == "pytorch_half_pixel" and size <= 1:
+        return np.zeros_like(place)
+    if mode in ("half_pixel", "pytorch_half_pixel"):
+        return (place + 0.5) / scale - 0.5
     raise UnsupportedError(f"coordinate_transformation_mode {mode!r} is none of ONNX's")
 
 
@@ -214,11 +219,11 @@ def _sampled(x: Value, places: list[Value], mode: str, padding: str, corners: bo
         extent = x.dims[2 + d]
         if mode != "cubic":
             place = _padded(place, extent, padding, corners)
-        taps.append(_taps(place, mode))
+        taps.append(taps_of(place, mode))
     result: Value | None = None
     for choice in np.ndindex(*map(len, taps)):
         chosen = [taps[d][number] for d, number in enumerate(choice)]
-        part = _read(x, [place for place, _ in chosen], padding, corners)
+        part = read_at(x, [place for place, _ in chosen], padding, corners)
         for _, weight in chosen:
             if weight is not None:
                 weight = cast(weight, part.element_type)
@@ -228,7 +233,7 @@ def _sampled(x: Value, places: list[Value], mode: str, padding: str, corners: bo
     return result
 
 
-def _taps(place: Value, mode: str) -> list[tuple[Value, Value | None]]:
+def taps_of(place: Value, mode: str) -> list[tuple[Value, Value | None]]:
     """The neighbours of places, and their weights."""
     if mode == "nearest":
         return [(ops.round_nearest_even(place), None)]
@@ -262,7 +267,7 @@ def _padded(place: Value, extent: int, padding: str, corners: bool) -> Value:
     return place
 
 
-def _read(x: Value, places: list[Value], padding: str, corners: bool) -> Value:
+def read_at(x: Value, places: list[Value], padding: str, corners: bool) -> Value:
     """``[n, c, positions...]``: whole positions in an image, of which those outside are as ``padding`` says."""
     n, c, *spatial = x.dims
     grid = places[0].dims[1:]
@@ -282,57 +287,3 @@ def _read(x: Value, places: list[Value], padding: str, corners: bool) -> Value:
     if padding != "zeros":
         return taken
     return ops.select(ops.broadcast_in_dim(inside, taken.dims, [0, *range(2, taken.rank)]), taken, taken * 0)
-
-
-@operator("RoiAlign")
-def roi_align(node: Node) -> Value:
-    """Regions of images in a grid of one size: the mean or the maximum of samples between elements."""
-    x, rois, batches = node.value(0), node.value(1), cast(node.value(2), "s32")
-    height, width = int(node.attribute("output_height", 1)), int(node.attribute("output_width", 1))
-    samples = int(node.attribute("sampling_ratio", 0))
-    if samples <= 0:
-        raise UnsupportedError(
-            "sampling_ratio 0 makes the number of samples depend on the regions; give a positive number"
-        )
-    mode = node.attribute("coordinate_transformation_mode", "half_pixel" if node.version >= 16 else "output_half_pixel")
-    offset = 0.5 if mode == "half_pixel" else 0.0
-    count = rois.dims[0]
-    scaled = rois * float(node.attribute("spatial_scale", 1.0)) - offset
-    columns = [ops.reshape(ops.slice(scaled, [0, number], [count, number + 1]), [count]) for number in range(4)]
-
-    def places(low: Value, high: Value, bins: int) -> Value:
-        size = high - low if mode == "half_pixel" else ops.max(high - low, 1.0)
-        steps = ((np.arange(bins * samples) + 0.5) / (bins * samples)).astype(x.element_type.dtype)
-        dims = [count, bins * samples]
-        spread = [ops.broadcast_in_dim(part, dims, [0]) for part in (low, size)]
-        return spread[0] + spread[1] * broadcast_to(lift(steps), dims)
-
-    dims = [count, height * samples, width * samples]
-    y = ops.broadcast_in_dim(places(columns[1], columns[3], height), dims, [0, 1])
-    at_x = ops.broadcast_in_dim(places(columns[0], columns[2], width), dims, [0, 2])
-    images = take(x, batches, 0)
-    result = _bilinear_samples(images, y, at_x, node.attribute("mode", "avg"))
-    parts = ops.reshape(result, [count, x.dims[1], height, samples, width, samples])
-    if node.attribute("mode", "avg") == "max":
-        return ops.reduce(parts, float("-inf"), ops.max, [3, 5])
-    return ops.reduce(parts, 0.0, ops.add, [3, 5]) / float(samples * samples)
-
-
-def _bilinear_samples(images: Value, y: Value, x: Value, mode: str) -> Value:
-    """Samples at clamped positions; more than one element outside of the image counts as zero.
-
-    With ``max`` the greatest of the four weighted neighbours counts, as ONNX defines it.
-    """
-    height, width = images.dims[2:]
-    outside = (y < -1.0) | (y > float(height)) | (x < -1.0) | (x > float(width))
-    places = [ops.clamp(0.0, y, float(height - 1)), ops.clamp(0.0, x, float(width - 1))]
-    taps = [_taps(place, "linear") for place in places]
-    result: Value | None = None
-    for row, row_weight in taps[0]:
-        for column, column_weight in taps[1]:
-            assert row_weight is not None and column_weight is not None
-            part = _read(images, [row, column], "border", True)
-            part = part * ops.broadcast_in_dim(row_weight * column_weight, part.dims, [0, 2, 3])
-            result = part if result is None else (ops.max if mode == "max" else ops.add)(result, part)
-    assert result is not None
-    return ops.select(ops.broadcast_in_dim(outside, result.dims, [0, 2, 3]), result * 0, result)

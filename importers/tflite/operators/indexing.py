@@ -138,7 +138,7 @@ def segments(node: Node) -> Value:
     return ops.scatter(buffer, ops.reshape(places, [*numbers_.dims, 1]), x, combine, layout)
 
 
-@operator("WHERE", "UNIQUE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "SEGMENT_SUM")
+@operator("WHERE", "UNIQUE", "SEGMENT_SUM")
 def of_data(node: Node) -> Any:
     """The size of the result depends on elements: WHERE of known ones is computed, the others are refused."""
     if node.name == "WHERE":
