@@ -68,6 +68,10 @@ def _reductions(x: Any, y: Any) -> Any:
         *(a.sum(0), a.mean(0), a.mean(), a.sum(1), a.prod(0), a.amax(0), a.min(0), a.max(), a.argmax(0), a.argmin(0)),
         *(
             a.T.argmax(1),
+            a.median(0).values,
+            a.median(),
+            a.kthvalue(1, 0).values,
+            (2 * a).long().mode(0).values,
             a.T @ b,
             a @ b.T,
             a.softmax(0),
@@ -328,11 +332,12 @@ def test_a_branch_may_read_them() -> None:
 
 
 def test_operators_without_rule_are_named() -> None:
-    def middle(x: Any) -> Any:
-        return x[x > 0].median()
+    def pairs(x: Any) -> Any:
+        return torch.pdist(x[x[:, 0] > 0])
 
-    with pytest.raises(hloforge.UnsupportedError, match=r"(?s)test_bounded\.py:\d+.*aten.median.*depends on elements"):
-        hloforge.torch.compile(_Module(middle), (torch.randn(5),))
+    message = r"(?s)test_bounded\.py:\d+.*_pdist_forward.*depends on elements"
+    with pytest.raises(hloforge.UnsupportedError, match=message):
+        hloforge.torch.compile(_Module(pairs), (torch.randn(5, 3),))
 
 
 def test_a_size_without_bound_says_the_way_out() -> None:

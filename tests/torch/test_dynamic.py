@@ -212,6 +212,90 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Sequence[tuple[Any
 }
 
 
+class _Windows(nn.Module):
+    """Attention within windows; PyTorch says ``s0//(s0//4)`` for 4."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        rows, length, size = x.shape
+        parts = x.view(rows, length // 4, 4, size).reshape(-1, 4, size)
+        found = (parts @ parts.transpose(1, 2)).softmax(-1) @ parts
+        return self.layer(found.view(rows, length // 4, 4, size).reshape(rows, length, size))
+
+
+def _pooled(x: Any) -> Any:
+    pool = functional.adaptive_avg_pool2d
+    return (
+        *(pool(x, (3, 2)), pool(x, (None, 1)), functional.adaptive_avg_pool1d(x.flatten(2), 1)),
+        functional.adaptive_max_pool2d(x, (2, 3), return_indices=True),
+        functional.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+        functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    )
+
+
+def _of_diagonals(x: Any) -> Any:
+    squares = (x @ x.transpose(1, 2)).clone()
+    squares.diagonal(dim1=1, dim2=2).zero_()
+    above = x.clone()
+    above.diagonal(1, 1, 2).mul_(3)
+    return squares, above, x.diagonal(-1, 1, 2), torch.diag_embed(x[..., 0]), torch.trace(x[0])
+
+
+def _written(x: Any) -> Any:
+    found = x * 1.0
+    found[:, 1:] += x[:, :-1]
+    found[:, -2:] = 0
+    found[:, 1:-1] *= 2
+    return found
+
+
+def _ranked(x: Any) -> Any:
+    whole = (x * 2).long()
+    return (
+        x.median(1),
+        x.median(),
+        x.kthvalue(2, 1),
+        whole.mode(1).values,
+        whole.median(1).values,
+        x.nanmedian(1).values,
+    )
+
+
+def _grown(x: Any) -> Any:
+    return (
+        functional.interpolate(x, scale_factor=1.5),
+        functional.interpolate(x, scale_factor=2, mode="bilinear"),
+        functional.pad(x, (2, 1, 0, 3), mode="replicate"),
+    )
+
+
+def _sequences(*sizes: tuple[int, int]) -> list[tuple[Any, ...]]:
+    return [(torch.randn(*size, 8),) for size in sizes]
+
+
+MODELS |= {
+    "windows": (_Windows, lambda: _sequences((3, 12), (4, 16), (3, 20)), 2),
+    "pixels": (
+        lambda: nn.Sequential(nn.PixelUnshuffle(2), nn.Conv2d(12, 8, 3, padding=1), nn.PixelShuffle(2)),
+        lambda: _images((5, 12, 10), (6, 14, 16)),
+        1,
+    ),
+    "pools": (lambda: _Of(_pooled), lambda: _images((5, 11, 9), (6, 14, 16), (5, 10, 13)), 1),
+    "diagonals": (lambda: _Of(_of_diagonals), lambda: _sequences((3, 5), (4, 7)), 1),
+    "written to the end": (lambda: _Of(_written), lambda: _sequences((3, 5), (4, 7)), 1),
+    "ranks": (lambda: _Of(_ranked), lambda: _sequences((3, 5), (4, 8), (3, 7)), 1),
+    "distances": (
+        lambda: _Of(lambda x: (torch.cdist(x, x * 2 + 1), torch.cdist(x, x[:, 1:] + 3, p=1))),
+        lambda: _sequences((3, 5), (4, 7)),
+        1,
+    ),
+    "grown": (lambda: _Of(_grown), lambda: _images((5, 10, 9), (6, 14, 16)), 1),
+}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_inference(name: str, programs: list[Any]) -> None:
     model, calls, buckets = MODELS[name]
@@ -225,6 +309,31 @@ def test_gradients(name: str, programs: list[Any]) -> None:
     _agree(model(), calls(), backward=True)
     # Dynamo makes one graph for each length of an LSTM's sequence if there are gradients.
     assert name == "recurrent" or len(programs) == 2 * buckets
+
+
+def test_attention_by_functions_sees_no_padding(programs: list[Any]) -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    def attended(q: Any, k: Any) -> Any:
+        bias = k[:, 0, :, 0].contiguous()
+        return flex_attention(
+            q, k, k * 2, score_mod=lambda score, b, h, i, j: torch.where(i >= j, score + bias[b, j], 0)
+        )
+
+    calls = [
+        (torch.randn(rows, 2, length, 4), torch.randn(rows, 2, length + 2, 4)) for rows, length in ((3, 5), (4, 6))
+    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="flex_attention called without")
+        _agree(_Of(attended), calls, backward=False)
+    assert len(programs) == 1
+
+
+def test_results_of_one_row_have_the_strides_of_one(programs: list[Any]) -> None:
+    fast = torch.compile(lambda x: x * 2, backend="hloforge", dynamic=True)
+    for length in (5, 6):
+        assert fast(torch.randn(1, length, 8)).stride() == (length * 8, 8, 1)
+    assert len(programs) == 1
 
 
 def test_what_shares_memory_numbers_and_other_orders_of_memory(programs: list[Any]) -> None:

@@ -143,7 +143,7 @@ class GraphProgram:
         platform.register()
         inputs = _without_tokens(graph, inputs)
         self._bucket, self._cuts, self._room = bucket, dict[tuple[int, ...], _Cuts](), room
-        with nullcontext() if bucket is None else opened(bucket.largest):
+        with nullcontext() if bucket is None else opened(bucket.choices):
             check(graph)
             if bucket is not None:
                 inputs = bucket.likes(inputs)
@@ -421,10 +421,8 @@ class _Traced:
 
     def _order(self, said: torch.Tensor) -> Order:
         """In which the dimensions of a result lie in memory."""
-        if not open_dims(said):
-            return order_of(said)
         if self._bucket is None:
-            return tuple(range(said.ndim))
+            return tuple(range(said.ndim)) if open_dims(said) else order_of(said)
         return self._bucket.sizes.placed(said, self._bucket.extents)[1]
 
 

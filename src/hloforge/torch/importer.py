@@ -24,6 +24,7 @@ from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.jax import platform
+from hloforge.torch.bounded.expressions import Choices, equalities
 from hloforge.torch.bounded.results import cut
 from hloforge.torch.bounded.sizes import Sizes, open_dims, opened
 from hloforge.torch.exported import names_of, overwritten, prepared
@@ -220,7 +221,11 @@ class Graph:
         parameters = [Parameter(p.name, Shape.array(p.shape.element, *sizes)) for p, sizes in given]
         parameters += [Parameter(f"size of {size.name}", Shape.array("s64")) for _, size in bounded]
         largest = {symbol: extent for (symbol, _), extent in zip(bounded, extents, strict=True)}
-        with opened(largest):
+        environments = [size.node.shape_env for each in self.values for size in _open_sizes(each)]
+        # All guards are checked (``check_sizes``).
+        equal = equalities(environments[0]) if environments else []
+        choices = Choices({symbol: (1, extent) for symbol, extent in largest.items()}, equal)
+        with opened(choices):
             return Padded(self._lowered(self.function({}, largest), parameters), tuple(self._cuts()))
 
     def check_sizes(self, dimensions: Sequence[Sequence[int]]) -> None:
@@ -253,6 +258,11 @@ class Graph:
         program.source = self.title
         program.template = self
         return program
+
+
+def _open_sizes(value: Any) -> list[torch.SymInt]:
+    sizes = value.shape if isinstance(value, torch.Tensor) else ()
+    return [size for size in sizes if isinstance(size, torch.SymInt)]
 
 
 def _has_shape(node: fx.Node) -> bool:

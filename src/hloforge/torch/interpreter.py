@@ -25,7 +25,7 @@ from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, rule_of
-from hloforge.torch.bounded.sizes import Sizes, fit, is_open, open_dims
+from hloforge.torch.bounded.sizes import Sizes, fit, is_open, known, open_dims
 from hloforge.torch.host_operators import call_host, reason_against
 from hloforge.torch.registry import Call, lowering_of, name_of
 from hloforge.torch.types import dtype_of, to_numpy
@@ -68,14 +68,15 @@ def check(graph_module: fx.GraphModule) -> None:
     for node in calls(graph_module):
         if _is_plain(node.target):
             continue
-        if is_open(node.meta.get("val")):
+        value = node.meta.get("val")
+        if is_open(value) or (isinstance(value, torch.SymInt) and isinstance(known(value), int)):
             continue
         if _is_open(node):
-            is_known = rule_of(node.target) is not None
+            is_imported = rule_of(node.target) is not None
         else:
-            known = (lowering_of(node.target), rule_of(node.target))
-            is_known = any(each is not None for each in known) or reason_against(node) is None
-        if not is_known:
+            found = (lowering_of(node.target), rule_of(node.target))
+            is_imported = any(each is not None for each in found) or reason_against(node) is None
+        if not is_imported:
             missing.setdefault(name_of(node.target), []).append(node)
     if not missing:
         return
@@ -246,6 +247,8 @@ class Interpreter:
         arguments, named = _mapped(node.args, values), _mapped(node.kwargs, values)
         value = node.meta.get("val")
         try:
+            if isinstance(value, torch.SymInt) and isinstance(known(value), int):
+                return known(value)
             if is_open(value) and self.sizes.knows(value):
                 return self.sizes.real(value)
             if self.sizes.is_certain(value):
@@ -257,7 +260,8 @@ class Interpreter:
             function = lowering_of(node.target)
             if _is_open(node) or (function is None and rule_of(node.target)):
                 return self._call_open(node, arguments, named)
-            call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, *self._graphs)
+            value, said = self.sizes.padded((value, _fakes(node)))
+            call = Call(node.target, value, said, self.key, *self._graphs)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)
             result = _as_declared(function(call, *arguments, **named), call.value)

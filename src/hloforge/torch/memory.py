@@ -93,7 +93,7 @@ class Argument:
         self._sizes, self._dtype = like.shape, like.dtype
         self._order = order_of(like)
         self._is_plain = self._order == tuple(range(like.ndim))
-        self._strides = _strides(like.shape, self._order)
+        self._strides = strides_of(like.shape, self._order)
         self._codec, self._device = codec, device
         self.byte_count = codec.byte_count
         physical = physical_shape(codec.shape)
@@ -180,7 +180,7 @@ def order_of(tensor: torch.Tensor) -> Order:
     return dense_order(tensor.shape, tensor.stride())
 
 
-def _strides(sizes: Sequence[int], order: Order) -> tuple[int, ...]:
+def strides_of(sizes: Sequence[int], order: Order) -> tuple[int, ...]:
     """The strides of a dense tensor whose dimensions lie in an order, as PyTorch counts them."""
     strides, step = [0] * len(order), 1
     for dimension in reversed(order):
@@ -223,7 +223,7 @@ class Result:
         self._is_plain = order == tuple(range(len(order)))
         self._make = maker(codec.dimensions, codec.dtype)
         self._sizes = tuple(codec.dimensions[d] for d in self._inverse)
-        self._strides = _strides(self._sizes, order)
+        self._strides = strides_of(self._sizes, order)
         self.byte_count = codec.byte_count
         self.is_copied = is_fixed or self.byte_count < _LARGE
 

@@ -7,9 +7,10 @@ no result (``bounded``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import sympy
 import torch
@@ -17,13 +18,29 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.bounded.expressions import Choices, equalities
 from hloforge.torch.bounded.sizes import Sizes
-from hloforge.torch.memory import Order, dense_order, inverse
+from hloforge.torch.memory import Order, dense_order, inverse, strides_of
 
 # A bound beyond it says nothing.
 _MOST = 1 << 31
 # Sizes up to it have buckets that end at powers of two.
 _FEW = 64
+
+
+# What the guards of an environment said before PyTorch froze it.
+_CHECKED: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()
+
+
+def _checked(environment: Any) -> list[tuple[Any, Any]]:
+    """What PyTorch has seen to be equal, and checks at each call.
+
+    A frozen environment goes on to write down what it is asked, as of the sizes of the first call, and checks nothing
+    of it.
+    """
+    if not environment.frozen:
+        _CHECKED[environment] = equalities(environment)
+    return _CHECKED.get(environment, [])
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,7 @@ class OpenSizes:
         values: what PyTorch says of the inputs.
         symbols: of the open sizes.
         least: what each size is at least.
+        equal: expressions of them that are equal wherever PyTorch calls the graph.
 
     Raises:
         UnsupportedError: no input tells one of them.
@@ -69,6 +87,7 @@ class OpenSizes:
         self._sources = tuple(found.values())
         ranges = [nodes[symbol].shape_env.var_to_range.get(symbol) for symbol in found]
         self._most = [_MOST if known is None or known.upper >= _MOST else int(known.upper) for known in ranges]
+        self.equal = _checked(next(iter(nodes.values())).shape_env) if nodes else []
         # Dynamo compiles other graphs for sizes that are less.
         self.least = tuple(1 if known is None or known.lower < 1 else int(known.lower) for known in ranges)
 
@@ -128,9 +147,10 @@ class Bucket:
     extents: tuple[int, ...]
 
     @property
-    def largest(self) -> Mapping[Any, int]:
-        """The extents by symbols."""
-        return dict(zip(self.sizes.symbols, self.extents, strict=True))
+    def choices(self) -> Choices:
+        """The sizes of its calls."""
+        ranges = zip(self.sizes.least, self.extents, strict=True)
+        return Choices(dict(zip(self.sizes.symbols, ranges, strict=True)), self.sizes.equal)
 
     def open_in(self, sizes: Sizes, reals: Sequence[Any]) -> None:
         """Say what the symbols are.
@@ -187,6 +207,9 @@ def cut(tensor: torch.Tensor, sizes: Sequence[int | None], order: Order) -> torc
     dense = found.permute(order)
     if not dense.is_contiguous():
         found = dense.contiguous().permute(inverse(order))
+    elif 1 in found.shape:
+        # PyTorch takes any stride of such a dimension for contiguous, and those of the padded array may be left.
+        found = found.as_strided(found.shape, strides_of(found.shape, order), found.storage_offset())
     # No view: autograd refuses changes in place of views that its functions return.
     return found.data
 

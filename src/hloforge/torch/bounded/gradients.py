@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,11 +12,15 @@ import numpy as np
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, bounded
 from hloforge.torch.bounded.sizes import fit
-from hloforge.torch.bounded.windows import check_averages
+from hloforge.torch.bounded.windows import divisors
+from hloforge.torch.operators.pooling import avg_pool
 from hloforge.torch.operators.products import convolution
 
+# Behind the end of any dimension.
+_FAR = 1 << 40
 
-def _without_padding(call: OpenCall, number: int, array: Any) -> Any:
+
+def without_padding(call: OpenCall, number: int, array: Any) -> Any:
     """An argument that is 0 where it is padding."""
     if not call.open(number):
         return array
@@ -27,7 +32,7 @@ def convolution_backward(call: OpenCall, gradient: Any, x: Any, weight: Any, bia
     rank = weight.ndim - 2
     if call.open(2) or x.ndim - rank - 1 in call.open(1):
         raise UnsupportedError("the features or weights of a convolution have an open size")
-    gradient, x = _without_padding(call, 0, gradient), _without_padding(call, 1, x)
+    gradient, x = without_padding(call, 0, gradient), without_padding(call, 1, x)
     forward = jax.eval_shape(lambda x, weight: convolution(call, x, weight, None, *arguments[:-1]), x, weight)
     return call.plain(fit(gradient, forward.shape), x, weight, bias, *arguments)
 
@@ -35,33 +40,60 @@ def convolution_backward(call: OpenCall, gradient: Any, x: Any, weight: Any, bia
 @bounded("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
 def max_pool_backward(call: OpenCall, gradient: Any, x: Any, *arguments: Any) -> Any:
     """Places count elements of the real array, and here those of the padded one."""
-    rank = 3 if "3d" in str(call.target) else 2
     *windows, places = arguments
+    found = padded_places(call, x, places, 3 if "3d" in str(call.target) else 2)
+    # PyTorch may say the sizes of both by other expressions, whose bounds differ.
+    return call.plain(fit(without_padding(call, 0, gradient), found.shape), x, *windows, found)
+
+
+def padded_places(call: OpenCall, x: Any, places: Any, rank: int) -> Any:
+    """Places among the elements of the real array as such of the padded one.
+
+    Args:
+        x: the second argument.
+        rank: how many of its last dimensions are counted.
+    """
     found, stride = jnp.zeros_like(places), 1
     for dim in reversed(range(x.ndim - rank, x.ndim)):
         real = jnp.maximum(jnp.asarray(call.count(1, dim)).astype(places.dtype), 1)
         found += places % real * stride
         places, stride = places // real, stride * x.shape[dim]
-    # PyTorch may say the sizes of both by other expressions, whose bounds differ.
-    return call.plain(fit(_without_padding(call, 0, gradient), found.shape), x, *windows, found)
+    return found
 
 
 @bounded("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")
-def avg_pool_backward(call: OpenCall, gradient: Any, x: Any, *arguments: Any) -> Any:
+def avg_pool_backward(
+    call: OpenCall,
+    gradient: Any,
+    x: Any,
+    window: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    *divisor: Any,
+) -> Any:
+    gradient = without_padding(call, 0, gradient)
     rank = 3 if "3d" in str(call.target) else 2
-    check_averages([d for d in call.open(1) if d >= x.ndim - rank], *arguments[2:5])
-    return call.plain(_without_padding(call, 0, gradient), x, *arguments)
+    divide = divisors(call, 1, x, rank, window, stride, padding, count_include_pad, *divisor)
+    if divide:
+        gradient, divisor = divide(gradient), (1,)
+    windows = (window, stride, padding, ceil_mode, count_include_pad)
+    forward = jax.eval_shape(lambda x: avg_pool(call, x, *windows), x)
+    return call.plain(fit(gradient, forward.shape), x, *windows, *divisor)
 
 
-@bounded(
-    *("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward"),
-    *("aten.adaptive_max_pool2d_backward", "aten.adaptive_max_pool3d_backward"),
-)
-def adaptive_pool_backward(call: OpenCall, gradient: Any, x: Any, *places: Any) -> Any:
-    rank = 3 if "3d" in str(call.target) else 2
-    if any(d >= x.ndim - rank for d in call.open(1)):
-        raise UnsupportedError("an adaptive pool of a dimension of an open size")
-    return call.plain(_without_padding(call, 0, gradient), x, *places)
+@bounded("aten.replication_pad1d_backward", "aten.replication_pad2d_backward", "aten.replication_pad3d_backward")
+def replication_backward(call: OpenCall, gradient: Any, x: Any, widths: Sequence[int]) -> Any:
+    """Each element gets the gradients of all places that it was copied to."""
+    gradient = without_padding(call, 0, gradient)
+    for n, low in enumerate(widths[::2]):
+        dim = x.ndim - 1 - n
+        places = jnp.clip(jnp.arange(gradient.shape[dim]) - low, 0, jnp.maximum(call.count(1, dim) - 1, 0))
+        moved = jnp.moveaxis(gradient, dim, 0)
+        summed = jnp.zeros((x.shape[dim], *moved.shape[1:]), moved.dtype).at[places].add(moved)
+        gradient = jnp.moveaxis(summed, 0, dim)
+    return gradient
 
 
 @bounded("aten.select_scatter")
@@ -71,6 +103,13 @@ def select_scatter(call: OpenCall, x: Any, source: Any, dim: int, index: Any) ->
     size = call.count(0, dim)
     place = index if isinstance(index, int) and index >= 0 else jnp.where(index < 0, size + index, index)
     return jnp.where(jax.lax.broadcasted_iota(np.int64, x.shape, dim) == place, jnp.expand_dims(source, dim), x)
+
+
+@bounded("aten.diagonal_scatter")
+def diagonal_scatter(call: OpenCall, x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Behind the real end of the diagonal there is padding only."""
+    shape = jax.eval_shape(lambda x: jnp.diagonal(x, offset, dim1, dim2), x).shape
+    return call.plain(x, fit(source, shape), offset, dim1, dim2)
 
 
 @bounded("aten.slice_scatter")
@@ -92,6 +131,8 @@ def _bound(given: Any, size: Any, default: Any) -> Any:
     """An end of a slice; negative ones count from the end."""
     if given is None:
         return default
+    if isinstance(given, int):
+        given = max(min(given, _FAR), -_FAR)  # PyTorch's end is the greatest integer
     return jnp.clip(jnp.where(jnp.asarray(given) < 0, size + given, given), 0, size)
 
 
@@ -117,7 +158,7 @@ def embedding_bag(
 def embedding_bag_backward(call: OpenCall, gradient: Any, positions: Any, offsets: Any, *arguments: Any) -> Any:
     others, padding_idx = arguments[:8], next(iter(arguments[8:]), -1)
     positions, offsets, unwanted = _in_no_bag(call, positions, offsets, others[3], padding_idx)
-    return call.plain(_without_padding(call, 0, gradient), positions, offsets, *others, unwanted)
+    return call.plain(without_padding(call, 0, gradient), positions, offsets, *others, unwanted)
 
 
 def _in_no_bag(call: OpenCall, positions: Any, offsets: Any, count: int, padding_idx: int) -> tuple[Any, Any, int]:

@@ -145,6 +145,17 @@ def distances(call: OpenCall, x: Any, y: Any, *arguments: Any) -> Any:
     return call.plain(_stacked(x, batch, x.shape[-2:]), _stacked(y, batch, y.shape[-2:]), *arguments)
 
 
+@bounded("aten._cdist_backward")
+def distances_backward(call: OpenCall, gradient: Any, x: Any, y: Any, p: Any, found: Any) -> Any:
+    """Nothing comes back from padding."""
+    arrays = [_padded(call, n, each, range(each.ndim), 0) for n, each in ((0, gradient), (1, x), (2, y), (4, found))]
+    gradient, x, y, found = arrays
+    batch = [max(sizes) for sizes in zip(*(each.shape[:-2] for each in arrays), strict=True)]
+    rows, columns = found.shape[-2:]
+    x, y = _stacked(x, batch, (rows, x.shape[-1])), _stacked(y, batch, (columns, y.shape[-1]))
+    return call.plain(_stacked(gradient, batch, (rows, columns)), x, y, p, _stacked(found, batch, (rows, columns)))
+
+
 @bounded("aten.linalg_cross")
 def cross(call: OpenCall, x: Any, y: Any, **named: Any) -> Any:
     return call.plain(call.fitted(x), call.fitted(y), **named)

@@ -13,6 +13,7 @@ from hloforge.torch.bounded.registry import OpenCall, bounded
 from hloforge.torch.bounded.sizes import fit
 from hloforge.torch.interpreter import converted
 from hloforge.torch.operators.indexing import histogram_of
+from hloforge.torch.operators.statistics import median_of, mode_of
 from hloforge.torch.registry import number
 
 
@@ -159,22 +160,36 @@ def topk(call: OpenCall, x: Any, count: Any, dim: int = -1, largest: bool = True
     return values, places
 
 
-@bounded("aten.median.dim", "aten.nanmedian.dim", "aten.mode")
-def middle(call: OpenCall, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    return _along(call, x, dim, dim, keepdim)
+@bounded("aten.median.dim", "aten.nanmedian.dim")
+def median_along(call: OpenCall, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    if dim % max(x.ndim, 1) not in call.open(0):
+        return call.plain(x, dim, keepdim)
+    x = last(call, x, dim, descending=False)
+    return median_of(x, dim, keepdim, "nanmedian" in str(call.target), call.count(0, dim % x.ndim))
+
+
+@bounded("aten.median.default", "aten.nanmedian.default")
+def median(call: OpenCall, x: Any) -> Any:
+    over = list(range(x.ndim))
+    value = np.nan if jnp.issubdtype(x.dtype, jnp.floating) else most(x.dtype)
+    flat = masked(call, x, over, value).reshape(-1)
+    if not flat.size:
+        return call.plain(flat)
+    count = _number_of(call, x, over)
+    found = median_of(flat, 0, False, "nanmedian" in str(call.target), count)[0]
+    return jnp.where(count > 0, found, jnp.asarray(np.nan if flat.dtype.kind == "f" else 0, found.dtype))
+
+
+@bounded("aten.mode")
+def mode(call: OpenCall, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    if dim % max(x.ndim, 1) not in call.open(0):
+        return call.plain(x, dim, keepdim)
+    return mode_of(last(call, x, dim, descending=False), dim, keepdim, call.count(0, dim % x.ndim))
 
 
 @bounded("aten.kthvalue")
-def kth_value(call: OpenCall, x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    return _along(call, x, dim, k, dim, keepdim)
-
-
-def _along(call: OpenCall, x: Any, dim: int, *arguments: Any) -> Any:
-    if x.ndim and dim % x.ndim in call.open(0):
-        raise UnsupportedError(
-            "an element chosen by its rank along a dimension whose size is not known before the call"
-        )
-    return call.plain(x, *arguments)
+def kth_value(call: OpenCall, x: Any, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    return call.plain(last(call, x, dim, descending=False), k, dim, keepdim)
 
 
 @bounded("aten.histc")

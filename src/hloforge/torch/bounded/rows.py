@@ -32,7 +32,7 @@ def elementwise(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     *("aten.view_as_complex", "aten.cumsum", "aten.cumprod", "aten.cummax", "aten.cummin", "aten.logcumsumexp"),
     *("aten.bernoulli", "aten.embedding", "aten.copy", "aten.tril", "aten.triu", "aten.unfold", "aten.unfold_copy"),
     *("aten.uniform", "aten.normal_functional", "aten.exponential", "aten.geometric", "aten.cauchy"),
-    *("aten.log_normal", "aten.randint_like"),
+    *("aten.log_normal", "aten.randint_like", "aten.diagonal", "aten.diagonal_copy"),
     "aten.repeat_interleave.self_int",
 )
 def independent(call: OpenCall, *arguments: Any, **named: Any) -> Any:
@@ -92,17 +92,13 @@ def _closed(first: int, *names: str, last: int | None = None) -> None:
 _closed(
     1,
     *("aten.native_group_norm", "aten.grid_sampler_2d", "aten.grid_sampler_3d", "aten.pixel_shuffle"),
-    *("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_max_pool2d"),
     *("aten.upsample_nearest2d", "aten.upsample_bilinear2d", "aten.upsample_bicubic2d"),
-    *("aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa", "aten.adaptive_avg_pool1d"),
-    *("aten.adaptive_max_pool3d", "aten.fractional_max_pool2d", "aten.fractional_max_pool3d"),
+    *("aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa"),
+    *("aten.fractional_max_pool2d", "aten.fractional_max_pool3d"),
     *("aten.grid_sampler_2d_backward", "aten.grid_sampler_3d_backward"),
 )
 _closed(1, "aten._native_batch_norm_legit_no_training", last=2)
-_closed(
-    -2,
-    *("aten._linalg_eigh", "aten._linalg_svd", "aten.linalg_qr", "aten.diagonal", "aten.diagonal_copy"),
-)
+_closed(-2, "aten._linalg_eigh", "aten._linalg_svd", "aten.linalg_qr")
 
 
 @bounded("aten.native_layer_norm", "aten._fused_rms_norm", "aten.rms_norm", "aten.layer_norm")

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sympy
-import torch
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, bounded, within
-from hloforge.torch.bounded.sizes import fit, is_open
+from hloforge.torch.bounded.sizes import are_equal, expression_of, fit, is_open, known
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import number
 
@@ -26,12 +25,12 @@ from hloforge.torch.registry import number
     *("aten.unflatten", "aten.flatten", "prims.expand_dims"),
 )
 def reshape(call: OpenCall, x: Any, *_: Any, **__: Any) -> Any:
-    before, after = list(call.said[0].shape), list(call.result.shape)
-    return reshaped(call, x, before, after)
+    return reshaped(call, x, call.said[0].shape, call.result.shape)
 
 
 def reshaped(call: OpenCall, x: Any, before: Sequence[Any], after: Sequence[Any]) -> Any:
     """An array of other sizes, as PyTorch says them, with its elements in the same order."""
+    before, after = [*map(known, before)], [*map(known, after)]
     extents = [call.sizes.extent(size) for size in after]
     if _same([s for s in before if not _is_one(s)], [s for s in after if not _is_one(s)]):
         return jnp.reshape(fit(x, [call.sizes.extent(size) for size in before]), extents)
@@ -86,23 +85,33 @@ def _places_of(call: OpenCall, before: Sequence[Any], padded: Sequence[int], aft
 def as_strided(call: OpenCall, x: Any, sizes: Any, strides: Any, offset: Any = None) -> Any:
     """Where it is a reshape: all elements in their order."""
     said = [list(each) for each in (call.said[0].shape, call.result.shape)]
-    are_dense = _is_dense(call.said[0]) and _is_dense(call.result)
-    elements = [sympy.prod([_expression(size) for size in each]) for each in said]
-    starts = [_expression(each.storage_offset()) for each in (call.said[0], call.result)]
-    is_same = sympy.expand(elements[0] - elements[1]) == 0 and sympy.expand(starts[0] - starts[1]) == 0
+    are_dense = all(_is_dense(each.shape, each.stride()) for each in (call.said[0], call.result))
+    elements = [sympy.prod([expression_of(size) for size in each]) for each in said]
+    is_same = are_equal(*elements) and are_equal(call.said[0].storage_offset(), call.result.storage_offset())
     if not are_dense or not is_same:
         raise UnsupportedError("a view by strides that is no reshape")
     return reshaped(call, x, *said)
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
+@bounded("aten.as_strided_scatter", "prims.as_strided_scatter")
+def as_strided_scatter(call: OpenCall, x: Any, source: Any, sizes: Any, strides: Any, offset: Any = None) -> Any:
+    """Where it replaces all elements in their order."""
+    whole, part, *said = call.said
+    start = whole.storage_offset() if offset is None else said[2]
+    are_dense = _is_dense(whole.shape, whole.stride()) and _is_dense(said[0], said[1])
+    if not are_dense or not are_equal(whole.numel(), part.numel()) or not are_equal(start, whole.storage_offset()):
+        raise UnsupportedError("a view by strides that is no reshape is written")
+    return reshaped(call, source, part.shape, whole.shape)
+
+
+def _is_dense(sizes: Sequence[Any], strides: Sequence[Any]) -> bool:
     """Whether the elements lie in the order of the dimensions, whatever the sizes are."""
     expected: Any = sympy.Integer(1)
-    for size, stride in reversed(list(zip(tensor.shape, tensor.stride(), strict=True))):
+    for size, stride in reversed(list(zip(sizes, strides, strict=True))):
         if not _is_one(size):
-            if sympy.expand(_expression(stride) - expected) != 0:
+            if not are_equal(stride, expected):
                 return False
-            expected *= _expression(size)
+            expected *= expression_of(size)
     return True
 
 
@@ -112,11 +121,13 @@ def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int]
     The first dimension of a group may be open.
     """
     groups: list[tuple[list[int], list[int]]] = []
-    sides = [[(d, _expression(size)) for d, size in enumerate(sizes) if not _is_one(size)] for sizes in (before, after)]
+    sides = [
+        [(d, expression_of(size)) for d, size in enumerate(sizes) if not _is_one(size)] for sizes in (before, after)
+    ]
     while sides[0] and sides[1]:
         (d, left), (e, right) = sides[0].pop(0), sides[1].pop(0)
         group: tuple[list[int], list[int]] = ([d], [e])
-        while sympy.expand(left - right) != 0:
+        while not are_equal(left, right):
             side = 0 if sides[0] and (not sides[1] or not _is_multiple(left, right)) else 1
             if not sides[side]:
                 return None
@@ -127,10 +138,6 @@ def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int]
             left, right = (left * size, right) if side == 0 else (left, right * size)
         groups.append(group)
     return None if sides[0] or sides[1] else groups
-
-
-def _expression(size: Any) -> Any:
-    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(int(size))
 
 
 def _is_multiple(left: Any, right: Any) -> bool:
@@ -145,7 +152,7 @@ def _is_one(size: Any) -> bool:
 
 def _same(first: Sequence[Any], second: Sequence[Any]) -> bool:
     return len(first) == len(second) and all(
-        str(x) == str(y) and is_open(x) == is_open(y) for x, y in zip(first, second, strict=True)
+        is_open(x) == is_open(y) and are_equal(x, y) for x, y in zip(first, second, strict=True)
     )
 
 

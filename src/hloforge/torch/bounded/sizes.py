@@ -6,10 +6,9 @@ array of a dimension is as long as the largest value of its expression; elements
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import reduce
 from typing import Any
 
 import jax
@@ -23,23 +22,46 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.bounded.expressions import Choices, evaluated
 
 # Elements of one dimension; beyond it a bound says nothing about memory.
 _MOST = 1 << 31
 
 
-# Symbols of sizes of arguments that are open while a graph is traced: their arrays are padded, too.
-_OPENED: ContextVar[frozenset[Any]] = ContextVar("opened", default=frozenset())
+# Sizes of arguments that are open while a graph is traced: their arrays are padded, too.
+_NOTHING = Choices({})
+_OPENED: ContextVar[Choices] = ContextVar("opened", default=_NOTHING)
 
 
 @contextmanager
-def opened(symbols: Collection[Any]) -> Iterator[None]:
+def opened(choices: Choices) -> Iterator[None]:
     """Take sizes of arguments for open: one program for all that are at most as large as a bucket."""
-    token = _OPENED.set(frozenset(symbols))
+    token = _OPENED.set(choices)
     try:
         yield
     finally:
         _OPENED.reset(token)
+
+
+def known(size: Any) -> Any:
+    """A size as a number, if it is the same in all calls of the program."""
+    if not isinstance(size, torch.SymInt):
+        return size
+    number = _OPENED.get().constant(size.node.expr)
+    return size if number is None else number
+
+
+def are_equal(first: Any, second: Any) -> bool:
+    """Whether two sizes, or expressions of such, are the same in all calls of the program."""
+    return _OPENED.get().are_equal(expression_of(first), expression_of(second))
+
+
+def expression_of(size: Any) -> Any:
+    """What PyTorch says of a size."""
+    size = known(size)
+    if isinstance(size, torch.SymInt):
+        return size.node.expr
+    return sympy.Integer(size) if isinstance(size, int) else size
 
 
 class Sizes:
@@ -116,6 +138,9 @@ class Sizes:
         if not isinstance(size, torch.SymInt):
             return int(size)
         expression = size.node.expr
+        span = _OPENED.get().span(expression)
+        if span is not None and not expression.is_Symbol:
+            return max(span[1], 0)
         ranges = {}
         for symbol in expression.free_symbols:
             if symbol not in self._largest:
@@ -146,7 +171,8 @@ class Sizes:
 
     def real(self, size: Any) -> Any:
         """The size at run time: a number, or a scalar array."""
-        return _evaluated(size.node.expr, self._real) if isinstance(size, torch.SymInt) else size
+        size = known(size)
+        return evaluated(size.node.expr, self._real) if isinstance(size, torch.SymInt) else size
 
     def padded(self, value: Any) -> Any:
         """What PyTorch says of a tensor, with the sizes of its array; other values stay."""
@@ -154,7 +180,11 @@ class Sizes:
         def convert(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor) or not (open_dims(leaf) or any(map(_is_found, leaf.shape))):
                 return leaf
-            return torch.empty([self.extent(size) for size in leaf.shape], dtype=leaf.dtype, device="meta")
+            sizes = [self.extent(size) for size in leaf.shape]
+            strides, offset = [*map(known, leaf.stride())], known(leaf.storage_offset())
+            if open_dims(leaf) or not all(isinstance(each, int) for each in (*strides, offset)):
+                return torch.empty(sizes, dtype=leaf.dtype, device="meta")
+            return torch.empty(0, dtype=leaf.dtype, device="meta").as_strided(sizes, strides, offset)
 
         return pytree.tree_map(convert, value)
 
@@ -170,13 +200,15 @@ def is_open(size: Any) -> bool:
     """Whether a size depends on elements, or is one of an argument that is open."""
     if not isinstance(size, torch.SymInt):
         return False
+    if free_unbacked_symbols(size):
+        return True
     among = _OPENED.get()
-    return bool(free_unbacked_symbols(size)) or (bool(among) and not among.isdisjoint(size.node.expr.free_symbols))
+    return among.has_one_of(size.node.expr) and among.constant(size.node.expr) is None
 
 
 def _is_found(size: Any) -> bool:
-    """Whether a size was a symbol until PyTorch found its number, as of an array that is added to a known one."""
-    return isinstance(size, torch.SymInt) and not size.node.expr.free_symbols
+    """Whether a size was a symbol until its number was found, as of an array that is added to a known one."""
+    return isinstance(size, torch.SymInt) and (not size.node.expr.free_symbols or isinstance(known(size), int))
 
 
 def fit(array: Any, extents: Sequence[int]) -> Any:
@@ -186,42 +218,3 @@ def fit(array: Any, extents: Sequence[int]) -> Any:
     array = array[tuple(slice(0, extent) for extent in extents)]
     missing = [(0, extent - size, 0) for extent, size in zip(extents, array.shape, strict=True)]
     return jax.lax.pad(array, np.zeros((), array.dtype), missing)
-
-
-def _evaluated(expression: Any, symbols: dict[Any, Any]) -> Any:
-    if expression.is_Symbol:
-        if expression not in symbols:
-            raise UnsupportedError(f"nothing in this graph says what the size {expression} is")
-        return symbols[expression]
-    if expression.is_Integer:
-        return int(expression)
-    function = _FUNCTIONS.get(type(expression).__name__)
-    if function is None:
-        raise UnsupportedError(f"a size is {expression}, which has {type(expression).__name__}")
-    return function(*(_evaluated(argument, symbols) for argument in expression.args))
-
-
-def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return lambda *numbers: reduce(function, numbers)
-
-
-def _least(x: Any, y: Any) -> Any:
-    return min(x, y) if isinstance(x, int) and isinstance(y, int) else jnp.minimum(x, y)
-
-
-def _most(x: Any, y: Any) -> Any:
-    return max(x, y) if isinstance(x, int) and isinstance(y, int) else jnp.maximum(x, y)
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Add": _folded(lambda x, y: x + y),
-    "Mul": _folded(lambda x, y: x * y),
-    "Pow": lambda x, y: x**y,
-    **dict.fromkeys(("Min", "min"), _folded(_least)),
-    **dict.fromkeys(("Max", "max"), _folded(_most)),
-    **dict.fromkeys(("FloorDiv", "CleanDiv"), lambda x, y: x // y),
-    **dict.fromkeys(
-        ("Mod", "PythonMod", "ModularIndexing"), lambda x, *y: x % y[0] if len(y) == 1 else x // y[0] % y[1]
-    ),
-    "CeilToInt": lambda x: -((-x) // 1),
-}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.reductions import least, masked, real_place
@@ -42,17 +45,51 @@ def avg_pool(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    *arguments: Any,
+    *divisor: Any,
 ) -> Any:
     rank = int(str(call.target).partition("avg_pool")[2][0])
-    dims = _spatial(call, x, rank)
-    check_averages(dims, padding, ceil_mode, count_include_pad)
-    x = masked(call, x, dims, 0)
-    return call.plain(x, window, stride, padding, ceil_mode, count_include_pad, *arguments)
+    x = masked(call, x, _spatial(call, x, rank), 0)
+    divide = divisors(call, 0, x, rank, window, stride, padding, count_include_pad, *divisor)
+    found = call.plain(x, window, stride, padding, ceil_mode, count_include_pad, *([1] if divide else divisor))
+    return divide(found) if divide else found
 
 
-def check_averages(dims: Sequence[int], padding: Any, ceil_mode: bool, count_include_pad: bool) -> None:
-    """Refuse averages whose number of elements depends on an open size. Raises UnsupportedError."""
-    is_padded = any(padding) if isinstance(padding, list | tuple) else bool(padding)
-    if dims and (ceil_mode or (is_padded and not count_include_pad)):
-        raise UnsupportedError("averages at the end of an open size divide by fewer elements")
+def divisors(
+    call: OpenCall,
+    argument: int,
+    x: Any,
+    rank: int,
+    window: Sequence[int],
+    stride: Sequence[int],
+    padding: Any,
+    count_include_pad: bool,
+    divisor: int | None = None,
+) -> Callable[[Any], Any] | None:
+    """What divides sums of windows by the numbers of their elements, if these depend on an open size.
+
+    Args:
+        argument: the number of the array that has windows.
+    """
+    first = x.ndim - rank
+    if divisor is not None or not any(dim >= first for dim in call.open(argument)):
+        return None
+
+    def divide(sums: Any) -> Any:
+        total = jnp.ones((), sums.dtype)
+        for axis in range(rank):
+            reach, step, pad = (_along(each, axis) for each in (window, stride or window, padding))
+            size = call.count(argument, first + axis)
+            starts = jnp.arange(sums.shape[first + axis]) * step - pad
+            ends = jnp.minimum(starts + reach, size + pad)
+            counted = ends - starts if count_include_pad else jnp.minimum(ends, size) - jnp.maximum(starts, 0)
+            total = total[..., None] * jnp.maximum(counted, 1).astype(sums.dtype)
+        return sums / total if jnp.issubdtype(sums.dtype, jnp.floating) else jax.lax.div(sums, total + sums * 0)
+
+    return divide
+
+
+def _along(given: Any, axis: int) -> int:
+    """What a setting is for an axis: one number may stand for all."""
+    if isinstance(given, int):
+        return given
+    return int(given[axis] if len(given) > 1 else given[0])

@@ -30,6 +30,26 @@ def flex_attention(
     Returns:
         the attention; the logarithm to the base 2 of the sums of exponentials; and the greatest scores in its unit.
     """
+    return attention_of(call, query, key, value, change, blocks, scale, change_buffers, mask_buffers)
+
+
+def attention_of(
+    call: Call,
+    query: Any,
+    key: Any,
+    value: Any,
+    change: Any,
+    blocks: Sequence[Any],
+    scale: float,
+    change_buffers: Sequence[Any],
+    mask_buffers: Sequence[Any],
+    length: Any = None,
+) -> Any:
+    """As ``flex_attention``.
+
+    Args:
+        length: of the keys, if there is padding behind it, whose values are 0.
+    """
     wide = jnp.float64 if query.dtype == jnp.float64 else jnp.float32
     groups = query.shape[1] // key.shape[1]
     key, value = (jnp.repeat(each, groups, axis=1) for each in (key, value))
@@ -38,6 +58,8 @@ def flex_attention(
     places = [jnp.arange(size, dtype=jnp.int32) for size in scores.shape]
     changed = _for_each(lambda *given: _one(call.run(change, given)), 1, change_buffers)(scores, *places)
     kept = _for_each(lambda *given: _one(call.run(blocks[-1], given)), 0, mask_buffers)(*places)
+    if length is not None:
+        kept &= places[3] < length
     scores = jnp.where(kept, changed, -jnp.inf).astype(wide)
     greatest = jnp.max(scores, -1)
     shift = jnp.where(jnp.isfinite(greatest), greatest, 0)

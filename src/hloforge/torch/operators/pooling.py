@@ -220,11 +220,11 @@ def adaptive_avg_pool(call: Call, x: Any, sizes: Sequence[int]) -> Any:
     rank = len(sizes)
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     for axis, count in zip(range(x.ndim - rank, x.ndim), sizes, strict=True):
-        wide = _means(wide, axis, count)
+        wide = means(wide, axis, count)
     return wide
 
 
-def _means(x: Any, axis: int, count: int) -> Any:
+def means(x: Any, axis: int, count: int) -> Any:
     """Means of ``count`` parts of an axis, which overlap where it does not divide evenly."""
     size = x.shape[axis]
     if size % count == 0:

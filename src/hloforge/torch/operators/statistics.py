@@ -40,14 +40,21 @@ def _place(x: Any, dim: int, at: Any) -> Any:
 def median_dim(call: Call, x: Any, dim: int, keepdim: bool = False) -> Any:
     if x.ndim == 0:
         return x, jnp.zeros((), np.int64)
-    return _median(x, dim, keepdim, "nanmedian" in str(call.target))
+    return median_of(x, dim, keepdim, "nanmedian" in str(call.target))
 
 
-def _median(x: Any, dim: int, keepdim: bool, skip: bool) -> tuple[Any, Any]:
-    """The lower one of two; a nan is the median unless it is skipped. Nans follow all others."""
+def median_of(x: Any, dim: int, keepdim: bool, skip: bool, size: Any = None) -> tuple[Any, Any]:
+    """The lower one of two; a nan is the median unless it is skipped. Nans follow all others.
+
+    Args:
+        size: of how many elements; the others are padding, and the greatest ones, or nan.
+    """
     values, order = _sorted(x, dim)
     missing = jnp.sum(jnp.isnan(x), dim, keepdims=True)
-    size = x.shape[dim]
+    if size is None:
+        size = x.shape[dim]
+    elif jnp.issubdtype(x.dtype, jnp.floating):
+        missing -= x.shape[dim] - size
     if skip:
         place = jnp.maximum(size - missing - 1, 0) // 2
     else:
@@ -59,20 +66,29 @@ def _median(x: Any, dim: int, keepdim: bool, skip: bool) -> tuple[Any, Any]:
 def median(call: Call, x: Any) -> Any:
     if x.size == 0:
         return jnp.asarray(np.nan, x.dtype)
-    return _median(x.reshape(-1), 0, False, "nanmedian" in str(call.target))[0]
+    return median_of(x.reshape(-1), 0, False, "nanmedian" in str(call.target))[0]
 
 
 @lowers("aten.mode")
 def mode(call: Call, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     if x.ndim == 0:
         return x, jnp.zeros((), np.int64)
+    return mode_of(x, dim, keepdim, x.shape[dim])
+
+
+def mode_of(x: Any, dim: int, keepdim: bool, size: Any) -> tuple[Any, Any]:
+    """The most frequent one of the first elements.
+
+    Args:
+        size: of how many; the others are padding, and none is less than an element.
+    """
     values, order = _sorted(x, dim)
     moved = jnp.moveaxis(values, dim, -1)
     # The length of the run of equal values that ends at each position.
     fresh = jnp.concatenate([jnp.ones_like(moved[..., :1], np.bool_), moved[..., 1:] != moved[..., :-1]], -1)
     places = jax.lax.broadcasted_iota(np.int64, moved.shape, moved.ndim - 1)
     starts = jax.lax.cummax(jnp.where(fresh, places, 0), axis=moved.ndim - 1)
-    chosen = jnp.argmax(places - starts, -1, keepdims=True)
+    chosen = jnp.argmax(jnp.where(places < size, places - starts, -1), -1, keepdims=True)
     return _taken(values, order, jnp.moveaxis(chosen, -1, dim), dim, keepdim)
 
 
