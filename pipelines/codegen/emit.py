@@ -17,7 +17,7 @@ from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
 from hloforge.pipelines.codegen.elements import conversions, memory as elements, table
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.elements.quotients import by_shared_divisor
-from hloforge.pipelines.codegen.evaluate import MOVES, Condition, Place, Rules
+from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -313,7 +313,7 @@ def _repeats(array: Array, last: int, deep: int) -> bool:
         dims = op.integers("broadcast_dimensions")
         is_one = last not in dims or operand.shape[dims.index(last)] == 1
         return is_one and (bool(operand.shape) or _repeats(operand, last, deep - 1))
-    if op.name in MOVES or any(operand.shape != array.shape for operand in op.operands):
+    if not table.supports(op.name, [operand.element for operand in op.operands], array.element):
         return False
     return all(_repeats(each, last, deep - 1) for each in op.operands)
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 
 from hloforge.torch.bounded.registry import OpenCall, bounded
 from hloforge.torch.bounded.sizes import fit
-from hloforge.torch.operators.attention import attention_of
+from hloforge.torch.operators import attention
 
 
 @bounded("higher_order.flex_attention")
-def flex_attention(
-    call: OpenCall,
-    query: Any,
-    key: Any,
-    value: Any,
-    change: Any,
-    blocks: Sequence[Any],
-    scale: float,
-    options: Any = None,
-    change_buffers: Sequence[Any] = (),
-    mask_buffers: Sequence[Any] = (),
-) -> Any:
+def flex_attention(call: OpenCall, query: Any, key: Any, value: Any, *rest: Any) -> Any:
     length = call.count(1, 2) if 2 in call.open(1) else None
     value = jnp.where(call.inside(2, value), value, jnp.zeros((), value.dtype))
     extent = max(key.shape[2], value.shape[2])
     key, value = (fit(each, [*each.shape[:2], extent, each.shape[3]]) for each in (key, value))
-    return attention_of(call, query, key, value, change, blocks, scale, change_buffers, mask_buffers, length)
+    return attention.flex_attention(call, query, key, value, *rest, length=length)

@@ -24,31 +24,16 @@ def flex_attention(
     options: Any = None,
     change_buffers: Sequence[Any] = (),
     mask_buffers: Sequence[Any] = (),
+    *,
+    length: Any = None,
 ) -> Any:
     """All scores, computed at once; the block mask says only which blocks a kernel could leave out.
 
-    Returns:
-        the attention; the logarithm to the base 2 of the sums of exponentials; and the greatest scores in its unit.
-    """
-    return attention_of(call, query, key, value, change, blocks, scale, change_buffers, mask_buffers)
-
-
-def attention_of(
-    call: Call,
-    query: Any,
-    key: Any,
-    value: Any,
-    change: Any,
-    blocks: Sequence[Any],
-    scale: float,
-    change_buffers: Sequence[Any],
-    mask_buffers: Sequence[Any],
-    length: Any = None,
-) -> Any:
-    """As ``flex_attention``.
-
     Args:
         length: of the keys, if there is padding behind it, whose values are 0.
+
+    Returns:
+        the attention; the logarithm to the base 2 of the sums of exponentials; and the greatest scores in its unit.
     """
     wide = jnp.float64 if query.dtype == jnp.float64 else jnp.float32
     groups = query.shape[1] // key.shape[1]
