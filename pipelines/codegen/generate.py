@@ -104,7 +104,6 @@ class _Program:
         # Of the kernel that is being written.
         self._steps: list[Step] = []
         self._dispatches: list[tuple[int, tuple[Slot, ...], int, int, frozenset[str]]] = []
-        self._transient = 0
 
     def made(self) -> KernelProgram:
         block, generator = self._block, self._generator

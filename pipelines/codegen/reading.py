@@ -6,7 +6,7 @@ read once. What is computed in a loop of nothing that the loop changes is read b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hloforge.dialect.marks import BYTE_TABLE, HOST_CALL, KEY, RNG_BLOCKS
@@ -189,17 +189,3 @@ def shape_of(type_: Any) -> tuple[str, tuple[int, ...]]:
     if element not in _ELEMENTS:
         raise RefusedError(f"elements of type {element}")
     return element, tuple(type_.shape)
-
-
-def count(block: Block) -> Mapping[str, int]:
-    """How many operations of each name there are, inner ones included."""
-    found: dict[str, int] = {}
-
-    def visit(block: Block) -> None:
-        for op in block.ops:
-            found[op.name] = found.get(op.name, 0) + 1
-            for inner in op.inner:
-                visit(inner)
-
-    visit(block)
-    return found

@@ -32,10 +32,10 @@ from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.operations import integers, string_attribute
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
+from hloforge.pipelines.dynamic.dynamic_calls import REDUCE_WINDOW, called_region
 from hloforge.pipelines.dynamic.size_symbols import Symbol, element, size_of
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-from hloforge.pipelines.normalize.lower_dynamic_calls import REDUCE_WINDOW, called_region
 
 _OPEN = ir.ShapedType.get_dynamic_size()
 

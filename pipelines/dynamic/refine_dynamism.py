@@ -25,10 +25,10 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integer, operations, string_attribute
 from hloforge.dialect.program import entry_function
+from hloforge.pipelines.dynamic.dynamic_calls import dynamic_call
 from hloforge.pipelines.framework.defects import copy_of
 from hloforge.pipelines.framework.passes import NativePass, Pass, diagnostic_text, place, register
 from hloforge.pipelines.framework.patterns import apply_patterns
-from hloforge.pipelines.normalize.lower_dynamic_calls import dynamic_call
 
 _NAMES = (
     *("dynamic_broadcast_in_dim", "dynamic_conv", "dynamic_gather", "dynamic_iota", "dynamic_pad", "dynamic_reshape"),

@@ -32,17 +32,6 @@ def index(number: int) -> Any:
     return constant(ir.IntegerAttr.get(ir.IndexType.get(), number))
 
 
-def zero(element: ir.Type) -> Any:
-    """A scalar zero of a signless integer or float type."""
-    make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
-    return constant(make(element, 0))
-
-
-def empty(type_: ir.Type) -> Any:
-    """An array without contents."""
-    return create("tensor.empty", (), [type_]).result
-
-
 def element_of(scalar_tensor: SSAValue) -> Any:
     """The scalar in a 0-d tensor."""
     return create("tensor.extract", [scalar_tensor], [scalar_tensor.type.element_type]).result

@@ -71,15 +71,6 @@ def value(function: Function, number: Number) -> Value:
     return function.index(number)
 
 
-def between(number: Value, least: Number, most: Number) -> Value:
-    """A number with a sign, moved to the nearest of ``least … most``."""
-    return number.maximum(least).minimum(most)
-
-
-def is_known(number: Number) -> bool:
-    return not isinstance(number, Value)
-
-
 @contextmanager
 def nest(function: Function, sizes: Sequence[int]) -> Iterator[list[Number]]:
     """Loops inside each other, all of known sizes that are not zero; the index of a size of 1 is the number 0."""

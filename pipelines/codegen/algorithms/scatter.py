@@ -24,7 +24,6 @@ from math import prod
 from typing import Protocol
 
 from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, parts
-from hloforge.pipelines.codegen.algorithms.gather import Starts, batch_start, index_vector
 from hloforge.pipelines.codegen.algorithms.places import (
     each,
     flat,
@@ -40,6 +39,8 @@ from hloforge.pipelines.codegen.elements.kinds import is_complex, register
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Number, Value
 
+# The integer of the index array at some indices.
+Starts = Callable[[Sequence[Number]], Value]
 # The updates of all operands at an index of the update arrays.
 Updates = Callable[[Sequence[Number]], Sequence[Element]]
 
@@ -157,15 +158,16 @@ class Scatter:
         windows = dict(zip(self.window_dims, (self.update[dim] for dim in self.update_window_dims), strict=True))
         flag: Value | None = None
         for component, place in enumerate(self.scatter_dims_to_operand_dims):
-            vector = index_vector(batch, component, self.index_vector_dim, len(self.indices))
+            vector = list(batch)
+            if self.index_vector_dim < len(self.indices):
+                vector.insert(self.index_vector_dim, component)
             start[place] = found = index_of(load(vector), signed=self.signed)
             # Negative ones are great numbers without signs.
             within = found.compare("ult", self.operand[place] - windows.get(place, 1) + 1)
             flag = within if flag is None else flag & within
-        for place, number in batch_start(
-            batch, self.input_batching_dims, self.scatter_indices_batching_dims, self.index_vector_dim
-        ):
-            start[place] = number
+        for place, dim in zip(self.input_batching_dims, self.scatter_indices_batching_dims, strict=True):
+            # The vector's dimension is not among those of the batch index.
+            start[place] = batch[dim - (dim > self.index_vector_dim)]
         return start, flag
 
     def _window(

@@ -10,7 +10,6 @@ Microsystems, 1993).
 from __future__ import annotations
 
 from math import nan, pi
-from typing import TypeAlias
 
 from hloforge.pipelines.codegen.elements.arithmetic import (
     fast_two_sum,
@@ -44,7 +43,6 @@ _ARCTANGENT = (
 
 
 # Angles as a double and the rest of it.
-_Angle: TypeAlias = tuple[float, float]
 _NONE, _HALF, _ONE = (
     (0.0, 0.0),
     (4.63647609000806093515e-01, 2.26987774529616870924e-17),

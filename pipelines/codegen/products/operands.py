@@ -56,16 +56,6 @@ class Matrix:
         return replace(self, row=self.column, column=self.row)
 
 
-def dense(kind: str, batch: Sequence[int], rows: int, columns: int, *, transposed: bool = False) -> Matrix:
-    """Row-major matrices after each other; ``transposed`` if ``[columns, rows]`` lie in memory."""
-    strides, step = [], rows * columns
-    for size in reversed(batch):
-        strides.append(step)
-        step *= size
-    row, column = (1, rows) if transposed else (columns, 1)
-    return Matrix(kind, tuple(reversed(strides)), row, column)
-
-
 def sum_kind(left: str, right: str, out: str) -> str:
     """The type in which the terms of a product are multiplied and added, for these element types in memory.
 
@@ -75,11 +65,6 @@ def sum_kind(left: str, right: str, out: str) -> str:
         return out
     widest = max((left, right, out), key=bits_of)
     return FLOAT if widest in (HALF, BFLOAT) else DOUBLE if widest == DOUBLE else FLOAT
-
-
-def widened(value: Value, kind: str, *, signed: bool) -> Value:
-    """A number or vector from memory in the type of the sums."""
-    return value.as_(kind, signed=signed)
 
 
 def split_index(function: Function, flat: Value, sizes: Sequence[int]) -> list[Value]:

@@ -8,7 +8,6 @@ import pytest
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.dynamic.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.framework.manager import PassManager
-from hloforge.pipelines.normalize.lower_dynamic_calls import LowerDynamicCalls
 
 RUNNING = """
 func.func private @sum(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {{
@@ -56,7 +55,7 @@ def test_a_call_of_known_sizes_is_the_operation() -> None:
     from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
     from tests.engines import interpret
 
-    PassManager([RefineDynamism(), LowerDynamicCalls()]).run(module)
+    PassManager([RefineDynamism()]).run(module)
     assert "stablehlo.reduce_window" in str(module)
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.testing.assert_array_equal(interpret(module, x)[0], np.cumsum(x, axis=0))

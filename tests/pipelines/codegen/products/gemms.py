@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.kernels import Kernel
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.framework.machine import Machine
+from tests.pipelines.codegen.kernel_text import Kernel
 
 from .jit import HOST, compiled
 from .memory import Guarded
@@ -32,6 +32,16 @@ DTYPES: dict[str, Any] = {
 # Relative to the sum of the terms' magnitudes, for a depth of 1,000 and less.
 TOLERANCES = {"float": 2e-6, "double": 4e-15, "half": 1e-3, "bfloat": 8e-3}
 Hooks = Callable[[Function, Sequence[Value]], dict[str, Any]]
+
+
+def dense(kind: str, batch: Sequence[int], rows: int, columns: int, *, transposed: bool = False) -> Matrix:
+    """Row-major matrices after each other; ``transposed`` if ``[columns, rows]`` lie in memory."""
+    strides, step = [], rows * columns
+    for size in reversed(batch):
+        strides.append(step)
+        step *= size
+    row, column = (1, rows) if transposed else (columns, 1)
+    return Matrix(kind, tuple(reversed(strides)), row, column)
 
 
 @dataclass(frozen=True)

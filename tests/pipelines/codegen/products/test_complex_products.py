@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloforge.pipelines.codegen.lang.kernels import Kernel
 from hloforge.pipelines.codegen.products.complex_products import ComplexGemm
-from hloforge.pipelines.codegen.products.operands import Matrix, dense
+from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON, Machine
+from tests.pipelines.codegen.kernel_text import Kernel
 
+from .gemms import dense
 from .jit import HOST, compiled
 from .memory import Guarded
 

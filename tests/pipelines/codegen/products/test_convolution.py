@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.kernels import Kernel as Text
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
 from hloforge.pipelines.codegen.products import tile_registers
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
+from tests.pipelines.codegen.kernel_text import Kernel as Text
 
 from .gemms import DTYPES, TOLERANCES
 from .jit import EXTENSIONS, HOST, compiled

@@ -16,10 +16,10 @@ from hloforge.pipelines.codegen.products import dot_products, tile_registers, ti
 from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
 from hloforge.pipelines.codegen.products.blocking import last_tile, unevenness
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.operands import Matrix, dense
+from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON
 
-from .gemms import check
+from .gemms import check, dense
 from .jit import EXTENSIONS, HOST
 
 

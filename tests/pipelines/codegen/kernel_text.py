@@ -1,4 +1,4 @@
-"""A kernel's text: an entry that IREE's runtime calls, and functions over arrays that it calls one after the other."""
+"""The text of a kernel for tests of algorithms: an entry that calls functions over arrays one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// RUN: hloforge opt %s --pass=lower-dynamic-calls | filecheck %s --implicit-check-not=stablehlo.custom_call
+// RUN: hloforge opt %s --pass=refine-dynamism | filecheck %s --implicit-check-not=stablehlo.custom_call
 
 // CHECK-LABEL: func.func @main
 // CHECK: [[V:%.+]], [[I:%.+]] = chlo.top_k(%arg0, k = 3) : tensor<4x9xf32> -> (tensor<4x3xf32>, tensor<4x3xi32>)

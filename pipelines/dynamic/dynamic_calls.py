@@ -1,4 +1,4 @@
-"""``lower-dynamic-calls``: the custom calls that represent operations whose attributes JAX computes from sizes.
+"""The custom calls that represent operations whose attributes JAX computes from sizes.
 
 Before, where the sizes have become constants::
 
@@ -15,8 +15,7 @@ Source: XLA "experimental StableHLO dynamism operations" (``stablehlo_ext``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +30,7 @@ from hloforge.dialect.operations import defining_op, location_of, string_attribu
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import PatternPass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 TOP_K = "stablehlo.dynamic_top_k"
 REDUCE_WINDOW = "stablehlo.dynamic_reduce_window"
@@ -132,12 +130,3 @@ _LOWERINGS: dict[str, Callable[[Any], Replacement]] = {
     RNG_BIT_GENERATOR: _rng_bit_generator,
     REDUCE_WINDOW: _reduce_window,
 }
-
-
-@register
-@dataclass(frozen=True)
-class LowerDynamicCalls(PatternPass):
-    """Replace the custom calls of dynamic attributes by operations where the attributes are constants."""
-
-    name: ClassVar[str] = "lower-dynamic-calls"
-    patterns: ClassVar[tuple[Pattern, ...]] = dynamic_call
