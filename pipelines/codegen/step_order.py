@@ -43,6 +43,7 @@ def prerequisites(steps: set[Step], before: dict[Step, set[Step]]) -> set[Step] 
 
 def sorted_steps(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]:
     """In an order that respects what has to run before what, near to the given one."""
+    place = {step: number for number, step in enumerate(steps)}
     done: set[Step] = set()
     begun: set[Step] = set()
     order: list[Step] = []
@@ -51,7 +52,10 @@ def sorted_steps(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]
         waiting = [step]
         while waiting:
             top = waiting[-1]
-            missing = [needed for needed in before[top] if needed not in done]
+            # The order of a set differs from one process to the next: the last of the list is the first to run.
+            missing = sorted(
+                (needed for needed in before[top] if needed not in done), key=place.__getitem__, reverse=True
+            )
             if top in done:
                 waiting.pop()
             elif missing:

@@ -7,6 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+import hloforge
+from hloforge.pipelines.codegen.generate import generate
+from hloforge.pipelines.codegen.kernel_program import KernelProgram
+from hloforge.pipelines.codegen.lowering import lower
+from hloforge.pipelines.framework.machine import AVX2
 from tests.pipelines.codegen.whole_programs import check
 
 VECTOR = "tensor<6xf32>"
@@ -146,3 +151,26 @@ def test_a_loop_reads_no_more_arrays_than_a_kernel_has() -> None:
         }}""",
         *(NUMBERS + number for number in range(count)),
     )
+
+
+def test_what_reads_an_array_before_its_update_runs_in_the_order_of_the_program() -> None:
+    """Several readers have to run before one update. Compilations of one program gave different kernels."""
+    cube, sums = "tensor<6x7x8xf32>", ("tensor<6x7xf32>", "tensor<6x8xf32>", "tensor<7x8xf32>", "tensor<6xf32>")
+    body = f"""%zero = stablehlo.constant dense<0> : tensor<i32>
+        %none = stablehlo.constant dense<0.0> : tensor<f32>
+        %part = stablehlo.constant dense<2.0> : tensor<1x7x8xf32>
+        %new = stablehlo.dynamic_update_slice %c0, %part, %i, %zero, %zero
+          : ({cube}, tensor<1x7x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> {cube}
+    """
+    for number, (type_, dims) in enumerate(zip(sums, ("2", "1", "0", "1, 2"), strict=True)):
+        body += f"""%s{number} = stablehlo.reduce(%c0 init: %none) applies stablehlo.add across dimensions = [{dims}]
+          : ({cube}, tensor<f32>) -> {type_}\n"""
+    program = hloforge.as_program(loop(body, ["%new", "%s0", "%s1", "%s2", "%s3"], [cube, *sums]))
+
+    def kernels() -> KernelProgram:
+        copy = program.clone()
+        lower(copy.module)
+        return generate(copy.module, AVX2)
+
+    made = [kernels() for _ in range(8)]
+    assert all(one == made[0] for one in made)
