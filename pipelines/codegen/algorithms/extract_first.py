@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.algorithms.places import each, fold
 from hloforge.pipelines.codegen.algorithms.rank_sort import LANES, padded
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I32, I64, Value
 
@@ -21,7 +21,7 @@ MOST_BITS = 32
 
 
 @dataclass(frozen=True)
-class ExtractFirst:
+class ExtractFirst(InParts):
     """The first ``kept`` of ``count`` keys, in order, of equal ones those that come first.
 
     Attributes:
@@ -44,14 +44,6 @@ class ExtractFirst:
     def _parts(self) -> list[int]:
         return [padded(self.count) * int(self._kind[1:]) // 8, 4 * self.kept]
 
-    @property
-    def scratch(self) -> int:
-        """Bytes."""
-        plan = Scratch()
-        for size in self._parts:
-            plan.take(size)
-        return plan.size
-
     def write(self, function: Function, memory: Value, key: Callable[[Value], Value]) -> Array:
         """Write the extraction.
 
@@ -62,8 +54,7 @@ class ExtractFirst:
         Returns:
             the numbers of the first keys, i32, in order.
         """
-        plan, kind = Scratch(), self._kind
-        pointers = [part(memory, plan.take(size)) for size in self._parts]
+        pointers, kind = self._pointers(memory), self._kind
         words, numbers = Array(pointers[0], kind), Array(pointers[1], I32)
         with each(function, 0, self.count) as place:
             word = key(place).as_(kind, signed=False) << self._shift

@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.algorithms.arrays import Element
 from hloforge.pipelines.codegen.algorithms.butterflies import Point, times as product
 from hloforge.pipelines.codegen.algorithms.matrices import steps, turned
 from hloforge.pipelines.codegen.algorithms.places import divided, plus, times
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts, part
 from hloforge.pipelines.codegen.algorithms.stockham import Points, Stockham, radices
 from hloforge.pipelines.codegen.elements.kinds import pair
 from hloforge.pipelines.codegen.lang.functions import Array, Function
@@ -78,7 +78,7 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class FFT:
+class FFT(InParts):
     """Transforms of arrays ``[outer, n, inner]`` along n.
 
     Attributes:
@@ -142,17 +142,12 @@ class FFT:
         first, second = self._sides
         return [Stockham(side, self._lanes, self.kind) for side in ((first, second) if second > 1 else (first,))]
 
-    def _plan(self) -> tuple[Scratch, list[int]]:
+    @property
+    def _parts(self) -> list[int]:
         """Two buffers, and a rectangle's real and imaginary parts."""
-        plan = Scratch()
         buffer = max(transform.buffer for transform in self._transforms)
         rectangle = self.n * (4 if self.kind == "float" else 8) if self._sides[1] > 1 else 0
-        return plan, [plan.take(size) for size in (buffer, buffer, rectangle, rectangle)]
-
-    @cached_property
-    def scratch(self) -> int:
-        """Bytes that a call works in."""
-        return self._plan()[0].size
+        return [buffer, buffer, rectangle, rectangle]
 
     @cached_property
     def _tables(self) -> tuple[bytes, list[int]]:
@@ -198,7 +193,7 @@ class FFT:
         """
         if not self.outer * self.n * self.inner:
             return
-        pointers = [part(memory, place) for place in self._plan()[1]]
+        pointers = self._pointers(memory)
         tables = [part(table, place) for place in self._tables[1]]
         first, last = rows or (0, self.rows)
         with steps(function, first, last) as row:

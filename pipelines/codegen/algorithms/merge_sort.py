@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
 from hloforge.pipelines.codegen.algorithms.places import both, each, fold, while_
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Value
@@ -23,7 +23,7 @@ _RUN = 16
 
 
 @dataclass(frozen=True)
-class MergeSort:
+class MergeSort(InParts):
     """A sort of one row of ``n`` records, each an element of several arrays."""
 
     n: int
@@ -33,14 +33,6 @@ class MergeSort:
     def _parts(self) -> list[int]:
         """Each array twice."""
         return [element_memory.size(element) * self.n for element in self.elements] * 2
-
-    @property
-    def scratch(self) -> int:
-        """Bytes."""
-        plan = Scratch()
-        for size in self._parts:
-            plan.take(size)
-        return plan.size
 
     def write(
         self, function: Function, memory: Value, read: Callable[[Value], list[Element]], less: Less
@@ -54,8 +46,7 @@ class MergeSort:
         Returns:
             the sorted arrays.
         """
-        plan = Scratch()
-        pointers = [part(memory, plan.take(size)) for size in self._parts]
+        pointers = self._pointers(memory)
         self._insert(function, self._arrays(pointers), read, less)
         if self.n <= _RUN:
             return self._arrays(pointers)

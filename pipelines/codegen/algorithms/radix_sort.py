@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.algorithms.places import each, fold
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value
 
@@ -18,7 +18,7 @@ _DIGITS = 1 << _DIGIT_BITS
 
 
 @dataclass(frozen=True)
-class RadixSort:
+class RadixSort(InParts):
     """A sort of ``count`` words by some of their bits.
 
     Attributes:
@@ -48,14 +48,6 @@ class RadixSort:
         sizes = [self.count * self.word_bytes] * 2 + [self.count * 4 * self.indexed] * 2
         return [*sizes, self.digits * _DIGITS * 4]
 
-    @property
-    def scratch(self) -> int:
-        """Bytes."""
-        plan = Scratch()
-        for size in self._parts:
-            plan.take(size)
-        return plan.size
-
     def write(
         self, function: Function, memory: Value, word: Callable[[Value], tuple[Value, Value | None]]
     ) -> tuple[Array, Array]:
@@ -68,8 +60,7 @@ class RadixSort:
         Returns:
             the words in order, and the numbers.
         """
-        plan = Scratch()
-        *pointers, table = [part(memory, plan.take(size)) for size in self._parts]
+        *pointers, table = self._pointers(memory)
         tables = Array(table, I32)
         function.clear(table, self.digits * _DIGITS * 4)
         self._count(function, pointers, tables, word)

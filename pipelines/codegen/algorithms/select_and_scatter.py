@@ -13,7 +13,7 @@ from math import prod
 
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
 from hloforge.pipelines.codegen.algorithms.places import each, times
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.algorithms.window_lines import WindowLines
 from hloforge.pipelines.codegen.algorithms.windows import Window, merged
 from hloforge.pipelines.codegen.elements import memory as element_memory
@@ -24,7 +24,7 @@ from hloforge.pipelines.codegen.lang.values import I64, Number, Value
 
 
 @dataclass(frozen=True)
-class SelectAndScatter:
+class SelectAndScatter(InParts):
     """The geometry of a ``stablehlo.select_and_scatter``.
 
     Attributes:
@@ -58,14 +58,6 @@ class SelectAndScatter:
         count = prod(dim.count for dim in self._inner)
         return [count * element_memory.size(element) for element in (self.element, self._place)]
 
-    @property
-    def scratch(self) -> int:
-        """Bytes that a call works in."""
-        plan = Scratch()
-        for size in self._parts:
-            plan.take(size)
-        return plan.size
-
     def write(
         self,
         function: Function,
@@ -92,11 +84,7 @@ class SelectAndScatter:
         first, last = rows or (0, self.rows)
         if not size * self.rows:
             return
-        plan = Scratch()
-        kept, places = (
-            Elements(part(memory, plan.take(size_)), element)
-            for size_, element in zip(self._parts, (self.element, self._place), strict=True)
-        )
+        kept, places = map(Elements, self._pointers(memory), (self.element, self._place))
 
         def combine(so_far: list[Element], following: list[Element]) -> list[Element]:
             place = single(so_far[1])

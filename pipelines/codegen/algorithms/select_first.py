@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.algorithms.places import each, fold
 from hloforge.pipelines.codegen.algorithms.rank_sort import LANES, padded, write_ranks
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I1, I32, I64, Value
 
 
 @dataclass(frozen=True)
-class SelectFirst:
+class SelectFirst(InParts):
     """The first ``kept`` of ``count`` keys, in order, of equal ones those that come first.
 
     Attributes:
@@ -32,14 +32,6 @@ class SelectFirst:
     def _parts(self) -> list[int]:
         return [self._capacity * int(self.kind[1:]) // 8] * 2 + [self._capacity * 4] * 3
 
-    @property
-    def scratch(self) -> int:
-        """Bytes."""
-        plan = Scratch()
-        for size in self._parts:
-            plan.take(size)
-        return plan.size
-
     def write(self, function: Function, memory: Value, keys: Array) -> Array:
         """Write the selection.
 
@@ -50,8 +42,7 @@ class SelectFirst:
         Returns:
             the numbers of the first keys, i32, in order.
         """
-        plan = Scratch()
-        *pointers, ranks = [part(memory, plan.take(size)) for size in self._parts]
+        *pointers, ranks = self._pointers(memory)
         greatest = function.constant(-1, self.kind)
         # Until there are candidates, every key is one; equal to the last of the best is too late after that.
         first = [*pointers, function.index(0), greatest, function.constant(1, I1)]

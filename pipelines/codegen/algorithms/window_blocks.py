@@ -14,7 +14,7 @@ from math import prod
 from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
 from hloforge.pipelines.codegen.algorithms.places import each, plus, times
 from hloforge.pipelines.codegen.algorithms.scan import Scan
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.algorithms.windows import Window
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.comparisons import select
@@ -23,7 +23,7 @@ from hloforge.pipelines.codegen.lang.values import Number, Value
 
 
 @dataclass(frozen=True)
-class WindowBlocks:
+class WindowBlocks(InParts):
     """Windows along the n of ``[outer, n, inner]``.
 
     Attributes:
@@ -66,14 +66,6 @@ class WindowBlocks:
             return []
         return [self._length * element_memory.size(element) for element in self.elements] * 3
 
-    @property
-    def scratch(self) -> int:
-        """Bytes that a call works in."""
-        plan = Scratch()
-        for size in self._parts:
-            plan.take(size)
-        return plan.size
-
     def write(
         self,
         function: Function,
@@ -89,8 +81,7 @@ class WindowBlocks:
             scan = Scan(self.outer, window.n, self.inner, window.high > 0, self.lanes, self.adds)
             scan.write(function, sources, start, targets, combine)
             return
-        plan, count = Scratch(), len(self.elements)
-        pointers = [part(memory, plan.take(size)) for size in self._parts]
+        pointers, count = self._pointers(memory), len(self.elements)
         arrays = [Elements(p, element) for p, element in zip(pointers, self.elements * 3, strict=True)]
         copies, prefixes, suffixes = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
         with each(function, 0, self.outer) as row:
