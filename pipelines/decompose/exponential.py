@@ -33,38 +33,11 @@ from hloforge.pipelines.decompose.real_arithmetic import (
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.polynomials import estrin
+from hloforge.pipelines.series import EXPONENTIAL_CUBE, EXPONENTIAL_SQUARE, LN2
 
 _LOG2_E = 1.4426950408889634
-# ln 2 as 33 bits, so that small multiples are exact, and the rest.
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 # Above, e^x overflows; below the second, it is no normal number; below the third, e^x - 1 rounds to -1.
 _LARGEST, _LEAST_NORMAL, _SMALLEST = 709.782712893384, -708.3964185322641, -60.0
-# (e^r - 1 - r) / r^2 and (e^r - 1 - r - r^2/2) / r^3 for |r| <= 0.3475, by Chebyshev's nodes; to 2^-59 of r.
-_SQUARE = (
-    0.5,
-    0.1666666666666667,
-    0.04166666666666667,
-    0.008333333333325985,
-    0.0013888888888883642,
-    0.00019841269875342141,
-    2.4801587325920163e-05,
-    2.7557254740405416e-06,
-    2.7557273171941026e-07,
-    2.5105490906986696e-08,
-    2.091488256348507e-09,
-)
-_CUBE = (
-    0.16666666666666669,
-    0.041666666666666664,
-    0.008333333333329994,
-    0.0013888888888886504,
-    0.00019841269863392214,
-    2.48015873173863e-05,
-    2.7557267935231926e-06,
-    2.755728259480407e-07,
-    2.5100634461878497e-08,
-    2.0911414421956654e-09,
-)
 # Below it, each of these functions is the identity to the last bit.
 _TINY = 2.0**-54
 
@@ -86,7 +59,7 @@ def _reduced(x: Value) -> _Reduced:
     """Of float64 below 2^20 in magnitude; other numbers give meaningless ones."""
     shifted = x * _LOG2_E + INTEGER_ORIGIN
     turns = shifted - INTEGER_ORIGIN
-    high, low = x - turns * _LN2_HIGH, turns * _LN2_LOW
+    high, low = x - turns * LN2[0], turns * LN2[1]
     rest = high - low
     return _Reduced(bits(shifted) << 52, rest, (high - rest) - low)
 
@@ -101,7 +74,7 @@ def exp(x: Value) -> Value:
     reduced = _reduced(x)
     r = reduced.rest
     whole, rounding = fast_two_sum(full(x, 1.0), r)
-    value = whole + (r * r * estrin(r, _SQUARE) + (rounding + reduced.error))
+    value = whole + (r * r * estrin(r, EXPONENTIAL_SQUARE) + (rounding + reduced.error))
     result = ops.select(x <= _LARGEST, _times_power_of_two(value, reduced.exponent), x * inf)
     return ops.select(x < _LEAST_NORMAL, 0.0, result)
 
@@ -121,7 +94,7 @@ def _expm1(x: Value) -> Value:
     """The same between the numbers where it is -1 and where it overflows."""
     reduced = _reduced(x)
     r, error = reduced.rest, reduced.error
-    tail = r * r * (estrin(r, _CUBE) * r + 0.5) + (error + error * r)
+    tail = r * r * (estrin(r, EXPONENTIAL_CUBE) * r + 0.5) + (error + error * r)
     # 2^-k; where it is no normal number it is far below an ulp, and its sign bit says so.
     inverse = from_bits(EXPONENT_OF_ONE - reduced.exponent)
     whole, rest = two_sum(1.0 - ops.max(inverse, 0.0), r)

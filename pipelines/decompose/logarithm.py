@@ -41,21 +41,10 @@ from hloforge.pipelines.decompose.real_arithmetic import (
 )
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.series import LN2, LOGARITHM
 
 # A logarithm of f32 that gets no subnormal number.
 _LEAST_NORMAL = 2.0**-126
-# ln 2 as 33 bits, so that small multiples are exact, and the rest.
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# ln((1+s)/(1-s)) = 2s + s R(s^2), to 2^-58.45 for |s| below 0.1716
-_SERIES = (
-    6.666666666666735130e-01,
-    3.999999999940941908e-01,
-    2.857142874366239149e-01,
-    2.222219843214978396e-01,
-    1.818357216161805012e-01,
-    1.531383769920937332e-01,
-    1.479819860511658591e-01,
-)
 
 
 def log(x: Value) -> Value:
@@ -75,8 +64,8 @@ def log(x: Value) -> Value:
     s = f / (f + 2.0)
     square = s * s
     half = f * f * 0.5
-    tail = s * (half + square * polynomial(square, _SERIES))
-    value = k * _LN2_HIGH - ((half - (tail + k * _LN2_LOW)) - f)
+    tail = s * (half + square * polynomial(square, LOGARITHM))
+    value = k * LN2[0] - ((half - (tail + k * LN2[1])) - f)
     edge = ops.select(none, full(x, -inf), ops.select(is_negative(x), full(x, nan), inf))
     return ops.select(is_nan(x), x, ops.select(finite & ~is_negative(x), value, edge))
 

@@ -19,14 +19,11 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import integer, integers
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.dynamic.contractions import can_multiply, sum_of_products
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
-
-
-def _is_static(op: ir.Operation) -> bool:
-    return all(operand.type.has_static_shape for operand in op.operands)
 
 
 def _is_taken(op: AnyOp) -> bool:
@@ -43,7 +40,7 @@ def dot_by_maps(op: ir.Operation) -> Replacement:
     free = [[d for d in range(rank) if d not in b + s] for rank, b, s in zip(ranks, batch, summed, strict=True)]
     count = len(batch[0])
     of_matrices = count <= 1 and all(len(dims) == 1 for dims in (summed[0], *free))
-    if _is_static(op) or of_matrices or not _is_taken(op):
+    if is_static(op) or of_matrices or not _is_taken(op):
         return NoMatch("IREE takes it, or its element types are not multiplied here")
     arrays = [at.signless(operand) for operand in op.operands]
     kept = count + len(free[0]) + len(free[1])

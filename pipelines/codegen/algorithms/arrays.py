@@ -11,7 +11,7 @@ from hloforge.pipelines.codegen.elements.kinds import Element, single
 from hloforge.pipelines.codegen.emit import accessing
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
-__all__ = ["Combine", "Element", "Elements", "Source", "parts"]
+__all__ = ["Combine", "Element", "Elements", "Source", "parts", "put_record", "record"]
 
 # New values of several arrays' elements from the old ones and others that meet them.
 Combine = Callable[[list[Element], list[Element]], Sequence[Element]]
@@ -60,6 +60,17 @@ class Elements:
     def size(self) -> int:
         """Of an element, in bytes."""
         return memory.size(self.element)
+
+
+def record(arrays: Sequence[Elements], place: Number) -> list[Element]:
+    """The elements of several arrays at a place."""
+    return [array.at(place) for array in arrays]
+
+
+def put_record(arrays: Sequence[Elements], place: Number, elements: Sequence[Element]) -> None:
+    """Write an element of each array at a place."""
+    for array, element in zip(arrays, elements, strict=True):
+        array.put(element, place)
 
 
 def parts(value: Element) -> tuple[Value, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
+from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements, put_record, record
 from hloforge.pipelines.codegen.algorithms.places import both, each, fold, while_
 from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.elements import memory as element_memory
@@ -77,19 +77,19 @@ class MergeSort(InParts):
     ) -> None:
         """Copy the records into sorted runs."""
         with each(function, 0, self.n) as place:
-            record, start = read(place), place & -_RUN
+            own, start = read(place), place & -_RUN
 
             def goes_before(state: list[Value]) -> Value:
                 (gap,) = state
-                return both(function, gap > start, lambda: less(record, _record(arrays, gap - 1)))
+                return both(function, gap > start, lambda: less(own, record(arrays, gap - 1)))
 
             def move_up(state: list[Value]) -> list[Value]:
                 (gap,) = state
-                _put(arrays, gap, _record(arrays, gap - 1))
+                put_record(arrays, gap, record(arrays, gap - 1))
                 return [gap - 1]
 
             (gap,) = while_(function, [place], goes_before, move_up)
-            _put(arrays, gap, record)
+            put_record(arrays, gap, own)
 
     def _merge(
         self,
@@ -109,8 +109,8 @@ class MergeSort(InParts):
         def take(state: list[Value]) -> list[Value]:
             # Without branches, which would be guessed wrong half of the time.
             left, right, into = state
-            is_right = less(_record(sources, right), _record(sources, left))
-            _put(targets, into, _record(sources, is_right.where(right, left)))
+            is_right = less(record(sources, right), record(sources, left))
+            put_record(targets, into, record(sources, is_right.where(right, left)))
             step = is_right.as_(I64, signed=False)
             return [left + 1 - step, right + step, into + 1]
 
@@ -118,16 +118,7 @@ class MergeSort(InParts):
         for first, last in ((left, middle), (right, end)):
 
             def copy(place: Value, target: list[Value]) -> list[Value]:
-                _put(targets, target[0], _record(sources, place))
+                put_record(targets, target[0], record(sources, place))
                 return [target[0] + 1]
 
             (into,) = fold(function, first, last, [into], copy)
-
-
-def _record(arrays: Sequence[Elements], place: Value) -> list[Element]:
-    return [array.at(place) for array in arrays]
-
-
-def _put(arrays: Sequence[Elements], place: Value, record: Sequence[Element]) -> None:
-    for array, element in zip(arrays, record, strict=True):
-        array.put(element, place)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, put_record
 from hloforge.pipelines.codegen.algorithms.places import each, times
 from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.algorithms.window_blocks import WindowBlocks
@@ -108,8 +108,7 @@ class ReduceWindow:
             return
         if self._is_of_nothing:
             with each(function, 0, prod(self.shape)) as place:
-                for target, element in zip(targets, start, strict=True):
-                    target.put(element, place)
+                put_record(targets, place, start)
             return
         first, last = rows or (0, self.rows)
         if self._inner is self._dims:

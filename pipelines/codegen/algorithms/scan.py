@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, put_record, record
 from hloforge.pipelines.codegen.algorithms.places import each, flat, fold, minus, plus
 from hloforge.pipelines.codegen.algorithms.vectors import chosen, flattened, lane, like, mapped, shuffled, spread
 from hloforge.pipelines.codegen.elements import memory
@@ -102,11 +102,11 @@ class Scan:
         """Row by row of the inner dimension, which LLVM makes vectors of."""
         with each(function, 0, self.inner) as column:
             place = self._place(row, 0, column)
-            _put(targets, place, self._joined(combine, start, _at(sources, place)))
+            put_record(targets, place, self._joined(combine, start, record(sources, place)))
         with each(function, 1, self.n) as number, each(function, 0, self.inner) as column:
             place = self._place(row, number, column)
             before = plus(place, self.inner if self.reverse else -self.inner)
-            _put(targets, place, self._joined(combine, _at(targets, before), _at(sources, place)))
+            put_record(targets, place, self._joined(combine, record(targets, before), record(sources, place)))
 
     def _columns_in_parts(
         self,
@@ -128,25 +128,25 @@ class Scan:
 
             def part(level: int, begin: Number, end: Number) -> None:
                 with each(function, 0, count) as column:
-                    _put(sums[level], column, zeros)
+                    put_record(sums[level], column, zeros)
                 if level > 0:
                     step = parts[level - 1]
                     with each(function, begin, end, step) as number:
                         part(level - 1, number, (number + step).minimum(end))
                         with each(function, 0, count) as column:
-                            total = self._joined(combine, _at(sums[level], column), _at(sums[level - 1], column))
-                            _put(sums[level], column, total)
+                            total = self._joined(combine, record(sums[level], column), record(sums[level - 1], column))
+                            put_record(sums[level], column, total)
                     return
                 with each(function, 0, count) as column:
                     reached = list(start)
                     for line in reversed(sums[1:]):
-                        reached = self._joined(combine, reached, _at(line, column))
-                    _put(before, column, reached)
+                        reached = self._joined(combine, reached, record(line, column))
+                    put_record(before, column, reached)
                 with each(function, begin, end) as number, each(function, 0, count) as column:
                     place = self._place(row, number, first + column)
-                    own = self._joined(combine, _at(sums[0], column), _at(sources, place))
-                    _put(sums[0], column, own)
-                    _put(targets, place, self._joined(combine, _at(before, column), own))
+                    own = self._joined(combine, record(sums[0], column), record(sources, place))
+                    put_record(sums[0], column, own)
+                    put_record(targets, place, self._joined(combine, record(before, column), own))
 
             part(len(parts), 0, self.n)
 
@@ -174,12 +174,12 @@ class Scan:
 
         def single(number: Value, values: list[Value], before: Sequence[Element]) -> list[Value]:
             place = self._place(row, number, 0)
-            found = self._joined(combine, like(values, start), _at(sources, place))
+            found = self._joined(combine, like(values, start), record(sources, place))
             put(place, before, found)
             return flattened(found)
 
         def put(place: Number, before: Sequence[Element], found: list[Element]) -> None:
-            _put(targets, place, self._joined(combine, before, found) if before else found)
+            put_record(targets, place, self._joined(combine, before, found) if before else found)
 
         def part(level: int, begin: Number, end: Number, before: Sequence[Element], vectors: bool) -> list[Element]:
             """What the elements of a part give, of which results are with what was before it."""
@@ -228,12 +228,3 @@ def _neutral(element: Element) -> Element:
 
 def _line(function: Function, types: Sequence[str], length: int) -> list[Elements]:
     return [Elements(function.stack(f"[{memory.size(one)} x i8]", length), one) for one in types]
-
-
-def _at(arrays: Sequence[Elements], place: Number) -> list[Element]:
-    return [array.at(place) for array in arrays]
-
-
-def _put(arrays: Sequence[Elements], place: Number, elements: Sequence[Element]) -> None:
-    for array, element in zip(arrays, elements, strict=True):
-        array.put(element, place)

@@ -23,7 +23,7 @@ from functools import cached_property
 from math import prod
 from typing import Protocol
 
-from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, parts
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, parts, put_record, record
 from hloforge.pipelines.codegen.algorithms.places import (
     each,
     flat,
@@ -252,9 +252,7 @@ class _Put:
     targets: Sequence[Elements]
 
     def change(self, place: Number, update: list[Element], combine: Combine) -> None:
-        new = combine([target.at(place) for target in self.targets], update)
-        for target, element in zip(self.targets, new, strict=True):
-            target.put(element, place)
+        put_record(self.targets, place, combine(record(self.targets, place), update))
 
 
 class _Kept:
@@ -286,8 +284,7 @@ class _Kept:
             first = next(found)
             old.append((first, next(found)) if is_complex(target.element) else first)
         new = combine(old, update)
-        for target, element in zip(self._targets, new, strict=True):
-            target.put(element, at)
+        put_record(self._targets, at, new)
         for part, pointer in zip((part for element in new for part in parts(element)), self._held, strict=True):
             function.store(part, pointer)
         function.store(at, self._place)

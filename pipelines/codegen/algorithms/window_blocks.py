@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, put_record, record
 from hloforge.pipelines.codegen.algorithms.places import each, plus, times
 from hloforge.pipelines.codegen.algorithms.scan import Scan
 from hloforge.pipelines.codegen.algorithms.scratch import InParts
@@ -19,7 +19,7 @@ from hloforge.pipelines.codegen.algorithms.windows import Window
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.comparisons import select
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Number, Value
+from hloforge.pipelines.codegen.lang.values import Value
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ class WindowBlocks(InParts):
         for low, high in gaps:
             if low < high:
                 with each(function, low * inner, high * inner) as place:
-                    _put(copies, place, start)
+                    put_record(copies, place, start)
         if window.base == 1:
             with each(function, begin * inner, end * inner) as place:
-                _put(copies, place, _at(sources, plus(place, -window.low * inner)))
+                put_record(copies, place, record(sources, plus(place, -window.low * inner)))
             return
         with each(function, first, last) as number, each(function, 0, inner) as column:
             to = plus(times(plus(times(number, window.base), window.low), inner), column)
-            _put(copies, to, _at(sources, plus(times(number, inner), column)))
+            put_record(copies, to, record(sources, plus(times(number, inner), column)))
 
     def _join(
         self,
@@ -130,9 +130,9 @@ class WindowBlocks(InParts):
         with each(function, 0, all_, size * row) as begin:
             middle, end = ((begin + length).minimum(all_) for length in (row, size * row))
             with each(function, begin, middle) as place:
-                _put(targets, place, _at(prefixes, place + to_end))
+                put_record(targets, place, record(prefixes, place + to_end))
             with each(function, middle, end) as place:
-                _put(targets, place, combine(_at(suffixes, place), _at(prefixes, place + to_end)))
+                put_record(targets, place, combine(record(suffixes, place), record(prefixes, place + to_end)))
 
     def _join_some(
         self,
@@ -149,16 +149,7 @@ class WindowBlocks(InParts):
             is_block = first.udiv(self.window.dilation).urem(size).equals(0)
             with each(function, 0, inner) as column:
                 place = first * inner + column
-                ends = _at(prefixes, place + (size - 1) * self._row)
-                joined = combine(_at(suffixes, place), ends)
+                ends = record(prefixes, place + (size - 1) * self._row)
+                joined = combine(record(suffixes, place), ends)
                 chosen = [select(is_block, end, both) for end, both in zip(ends, joined, strict=True)]
-                _put(targets, plus(number * inner, column), chosen)
-
-
-def _at(arrays: Sequence[Elements], place: Number) -> list[Element]:
-    return [array.at(place) for array in arrays]
-
-
-def _put(arrays: Sequence[Elements], place: Number, elements: Sequence[Element]) -> None:
-    for array, element in zip(arrays, elements, strict=True):
-        array.put(element, place)
+                put_record(targets, plus(number * inner, column), chosen)

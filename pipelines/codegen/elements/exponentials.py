@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     with_sign_of,
 )
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of
+from hloforge.pipelines.series import EXPONENTIAL_CUBE, EXPONENTIAL_SQUARE, LN2
 
 
 @dataclass(frozen=True)
@@ -58,34 +59,10 @@ _CONSTANTS = {
         smallest=-18.0,
         tiny=2.0**-25,
     ),
-    # By Chebyshev's nodes, to 2^-59 of r (as in ``decompose-exponential``).
     DOUBLE: _Constants(
-        ln2=(6.93147180369123816490e-01, 1.90821492927058770002e-10),
-        square=(
-            0.5,
-            0.1666666666666667,
-            0.04166666666666667,
-            0.008333333333325985,
-            0.0013888888888883642,
-            0.00019841269875342141,
-            2.4801587325920163e-05,
-            2.7557254740405416e-06,
-            2.7557273171941026e-07,
-            2.5105490906986696e-08,
-            2.091488256348507e-09,
-        ),
-        cube=(
-            0.16666666666666669,
-            0.041666666666666664,
-            0.008333333333329994,
-            0.0013888888888886504,
-            0.00019841269863392214,
-            2.48015873173863e-05,
-            2.7557267935231926e-06,
-            2.755728259480407e-07,
-            2.5100634461878497e-08,
-            2.0911414421956654e-09,
-        ),
+        ln2=LN2,
+        square=EXPONENTIAL_SQUARE,
+        cube=EXPONENTIAL_CUBE,
         largest=709.782712893384,
         least=-708.3964185322641,
         smallest=-60.0,

@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
 from hloforge.pipelines.codegen.elements.slow_paths import with_slow_path
 from hloforge.pipelines.codegen.elements.tables import natural_logarithm
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of
+from hloforge.pipelines.series import LN2, LOGARITHM
 
 # (ln(1+f) - f + f^2/2) / f^3 for f from sqrt(1/2) - 1 to sqrt(2) - 1.
 _CEPHES = (
@@ -33,18 +34,8 @@ _CEPHES = (
     -1.1514610310e-1,
     7.0376836292e-2,
 )
-# ln((1+s)/(1-s)) = 2s + s R(s^2), to 2^-58.45 for |s| below 0.1716
-_SERIES = (
-    6.666666666666735130e-01,
-    3.999999999940941908e-01,
-    2.857142874366239149e-01,
-    2.222219843214978396e-01,
-    1.818357216161805012e-01,
-    1.531383769920937332e-01,
-    1.479819860511658591e-01,
-)
 # ln 2 as a part whose small multiples are exact, and the rest.
-_LN2 = {FLOAT: (0.693359375, -2.12194440e-4), DOUBLE: (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
+_LN2 = {FLOAT: (0.693359375, -2.12194440e-4), DOUBLE: LN2}
 # The bits of sqrt(1/2), and below 1 + 2^k (sqrt(1/2) - 1): numbers from there to twice it belong to one k.
 _LOWEST = {FLOAT: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}
 # The bits of the least normal double, and of infinity.
@@ -73,7 +64,7 @@ def log_of_parts(exponent: Value, f: Value) -> Value:
     s = f / (f + 2.0)
     half = square * 0.5
     z = s * s
-    tail = s * (half + z * polynomial(z, _SERIES))
+    tail = s * (half + z * polynomial(z, LOGARITHM))
     return k * high - ((half - (tail + k * low)) - f)
 
 
