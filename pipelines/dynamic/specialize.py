@@ -57,6 +57,17 @@ def _is_dynamic(type_: ir.Type) -> bool:
     return isinstance(type_, ir.RankedTensorType) and not type_.has_static_shape
 
 
+def _is_open(module: ir.Module) -> bool:
+    """Whether shapes or values of arguments say more of some size than the program does: not of sizes with bounds."""
+    with in_context(module):
+        found = operations(module)
+        made = {result for op in found for result in op.results}
+        types = [(value, value.type) for op in found for value in _values(op) if _is_dynamic(value.type)]
+        return any(_size_operands(op) for op in found) or any(
+            value not in made or ir.RankedTensorType(type_).encoding is None for value, type_ in types
+        )
+
+
 def size_parameters(program: Program) -> tuple[int, ...]:
     """The positions, among the leaves that cross the border, of integer arguments whose values become sizes."""
     if program.template is not None:
@@ -117,8 +128,8 @@ def specialize(
             then computes with these, whatever is passed.
 
     Returns:
-        A normalized program, with the parameters' static shapes in its signature. A result stays dynamic if its size
-        depends on data.
+        A normalized program, with the parameters' static shapes in its signature; a copy of the program where no size is
+        open. A result stays dynamic if its size depends on data.
 
     Raises:
         ArgumentError: shapes that the program does not take, or that violate an assertion of the program.
@@ -127,6 +138,10 @@ def specialize(
     if program.template is not None:
         return program.template.specialize(shapes, values or {})
     copy = program.clone()
+    if not values and not _is_open(copy.module):
+        # Its arrays keep their bounds, which refinement would lose, and code generation needs.
+        _check([leaf for leaf in copy.signature.flat_parameters if crosses(leaf.shape)], shapes, copy.signature)
+        return copy
     normalize(copy.module)
     # The body of a composite is a function of its own, which no refinement reaches.
     LowerComposites().run(copy.module)

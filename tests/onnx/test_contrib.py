@@ -187,10 +187,16 @@ CASES = [
     case("MatMulBnb4", f32(3, 64), u8(256), f32(8), K=64, N=8, block_size=64, quant_type=1),
     case("MoE", *EXPERTS, f32(3, 16, 8), f32(3, 16), f32(3, 8, 16), f32(3, 8), k=2, activation_type="gelu"),
     case("MoE", *EXPERTS, f32(3, 32, 8), f32(3, 32), f32(3, 8, 16), f32(3, 8), k=2, **GATED),
+    case("MoE", f32(90, 8), f32(90, 5), f32(5, 16, 8), None, f32(5, 8, 16), k=2, activation_type="silu"),
+    case("MoE", f32(1, 8), f32(1, 5), f32(5, 16, 8), f32(5, 16), f32(5, 8, 16), k=2, normalize_routing_weights=1),
+    case(
+        "QMoE", f32(1, 32), f32(1, 3), u8(3, 16, 16), f32(3, 16), None, u8(3, 32, 8), f32(3, 32),
+        k=2, activation_type="silu", normalize_routing_weights=1,
+    ),
     case("QMoE", *EXPERTS, u8(3, 32, 4), f32(3, 32), f32(3, 32), u8(3, 8, 8), f32(3, 8), f32(3, 8), k=2, **GATED),
     case(
         "QMoE",
-        f32(4, 32), f32(4, 3), u8(3, 64, 16), f32(3, 64, 2), None, u8(3, 32, 16), f32(3, 32, 2), None,
+        f32(4, 32), f32(4, 3), u8(3, 64, 16), 0.1 * f32(3, 64, 2), None, u8(3, 32, 16), 0.1 * f32(3, 32, 2), None,
         k=2, block_size=16, **GATED,
     ),
     case("CausalConvWithState", f32(2, 6, 10), f32(6, 1, 4), f32(6), f32(2, 6, 3), outputs=2, activation="silu"),
@@ -287,6 +293,22 @@ def test_each_of_them_is_judged() -> None:
     judged = {entry.values[0] for entry in CASES}
     known = {name for domain, name in registered() if domain == MICROSOFT} | TAKEN_OVER.keys()
     assert known - judged == {"TransposeMatMul", "QuantizeLinear", "DequantizeLinear", "Pad", "Range"}
+
+
+def test_a_third_layer_is_a_factor_of_the_first() -> None:
+    """ONNX Runtime has it on GPUs alone; the formula of its documentation, in f64."""
+    x, scores, up, gate, down = f32(6, 8), f32(6, 4), f32(4, 16, 8), f32(4, 16, 8), f32(4, 8, 16)
+    inputs = (x, scores, up, None, down, None, gate)
+    data = model_of("MoE", inputs, 1, {"k": 2, "activation_type": "silu", "normalize_routing_weights": 1}, MICROSOFT)
+    found = shared_reference("xla").prepare(hloforge.read(data))(x, scores, up, down, gate)
+    wide = np.zeros((6, 8))
+    for row, of_row in enumerate(scores.astype(np.float64)):
+        best = np.argsort(-of_row)[:2]
+        shares = np.exp(of_row[best]) / np.exp(of_row[best]).sum()
+        for expert, share in zip(best, shares, strict=True):
+            first = up[expert] @ x[row].astype(np.float64)
+            wide[row] += share * (down[expert] @ (first / (1 + np.exp(-first)) * (gate[expert] @ x[row])))
+    np.testing.assert_allclose(found, wide, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -33,26 +33,39 @@ def product_of_bits(node: Node) -> Value:
     scales = cast(ops.reshape(node.value(2), [rows, blocks]), "f32")
     zeros = _zeros_of(node, scales, bits)
     lines = ops.reshape(widened(x), [math.prod(x.dims[:-1]), depth])
-    if blocks * block > depth:
-        lines = ops.concat_in_dim([lines, fill([lines.dims[0], blocks * block - depth], 0.0, "f32")], 1)
-    # (lines, blocks, bytes, weights of a byte), and the same with the last ones first.
-    apart = ops.reshape(lines, [lines.dims[0], blocks, block // parts, parts])
     if node.has(4) and not _is_in_order(node, depth, block):
-        product = _by_groups(node, window(lines, 1, 0, depth), stored, scales, zeros)
-    elif lines.dims[0] <= _FEW_ROWS:
-        weights = [_part(stored, zeros, number, bits) for number in range(parts)]
-        product = _fused(apart, weights, scales)
+        product = _by_groups(node, lines, stored, scales, zeros)
     else:
-        weights = [_part(stored, zeros, number, bits) for number in range(parts)]
-        turned = ops.reshape(ops.transpose(apart, [0, 3, 1, 2]), [lines.dims[0], blocks * block])
-        scaled = [each * ops.broadcast_in_dim(scales, each.dims, [0, 1]) for each in weights]
-        flat = [ops.reshape(each, [rows, blocks * block // parts]) for each in scaled]
-        factor = ops.concat_in_dim(flat, 1) if parts > 1 else flat[0]
-        product = ops.dot_general(turned, factor, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
+        product = product_of_packed(lines, stored, scales, zeros, bits)
     product = ops.reshape(product, [*x.dims[:-1], rows])
     if node.has(5):
         product = product + spread_row(node.value(5), product)
     return cast(product, x.element_type)
+
+
+def product_of_packed(lines: Value, stored: Value, scales: Value, zeros: Value | float, bits: int) -> Value:
+    """``lines @ weights.T``, f32, of weights in blocks with a scale and a zero point each.
+
+    Args:
+        lines: ``[lines, depth]``.
+        stored: bytes of weights ``[rows, blocks, bytes]``, the first one in the low bits.
+        scales: ``[rows, blocks]``; so are zeros, if they are no single number.
+    """
+    rows, blocks, size = stored.dims
+    parts, (count, depth) = 8 // bits, lines.dims
+    whole = blocks * size * parts
+    if whole > depth:
+        lines = ops.concat_in_dim([lines, fill([count, whole - depth], 0.0, "f32")], 1)
+    # (lines, blocks, bytes, weights of a byte), and the same with the last ones first.
+    apart = ops.reshape(lines, [count, blocks, size, parts])
+    weights = [_part(stored, zeros, number, bits) for number in range(parts)]
+    if count <= _FEW_ROWS:
+        return _fused(apart, weights, scales)
+    turned = ops.reshape(ops.transpose(apart, [0, 3, 1, 2]), [count, whole])
+    scaled = [each * ops.broadcast_in_dim(scales, each.dims, [0, 1]) for each in weights]
+    flat = [ops.reshape(each, [rows, blocks * size]) for each in scaled]
+    factor = ops.concat_in_dim(flat, 1) if parts > 1 else flat[0]
+    return ops.dot_general(turned, factor, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
 
 
 def _zeros_of(node: Node, scales: Value, bits: int) -> Value | float:
