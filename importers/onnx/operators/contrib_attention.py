@@ -47,7 +47,7 @@ def _attention(
         sinks: a score for each head of a key that is not there and has a value of zeros.
     """
     row = query.element_type
-    scores = matmul(cast(query, "f32"), ops.transpose(cast(key, "f32"), [0, 1, 3, 2])) * scale
+    scores = _by_groups(cast(query, "f32"), ops.transpose(cast(key, "f32"), [0, 1, 3, 2])) * scale
     if softcap:
         scores = ops.tanh(scores / softcap) * softcap
     if addend is not None:
@@ -56,7 +56,22 @@ def _attention(
     if sinks is not None:
         column = broadcast_to(ops.reshape(cast(sinks, "f32"), [1, query.dims[1], 1, 1]), [*scores.dims[:3], 1])
         scores = ops.concat_in_dim([scores, column], 3)
-    return cast(_joined(matmul(window(softmax(scores, [3]), 3, 0, keys), cast(value, "f32"))), row)
+    return cast(_joined(_by_groups(window(softmax(scores, [3]), 3, 0, keys), cast(value, "f32"))), row)
+
+
+def _by_groups(x: Value, shared: Value) -> Value:
+    """``x @ shared`` of [batch, heads, length, n] and [batch, groups, n, m], of which each is for several heads.
+
+    The heads of a group are rows of one product if each has one row, so that keys and values are read once.
+    """
+    batch, heads, length, depth = x.dims
+    groups, size = shared.dims[1], shared.dims[3]
+    if heads == groups:
+        return matmul(x, shared)
+    if length > 1:
+        return matmul(x, _repeated(shared, heads // groups))
+    rows = matmul(ops.reshape(x, [batch, groups, heads // groups, depth]), shared)
+    return ops.reshape(rows, [batch, heads, length, size])
 
 
 def _where(kept: Value, penalty: float) -> Value:
@@ -272,12 +287,11 @@ def group_query_attention(node: Node) -> Any:
         kept = ops.and_(kept, numbers(shape, 3) > at - reach)
     scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(size)
     addend = _all([_where(kept, _LEAST), node.value(10) if node.has(10) else None])
-    keys, values = _repeated(key, heads // groups), _repeated(value, heads // groups)
     softcap = float(node.attribute("softcap", 0.0))
     sinks = node.value(11) if node.has(11) else None
     if int(node.attribute("smooth_softmax", 0)) > 0 and sinks is None:
         sinks = fill([heads], 0.0, "f32")
-    return Outputs([_attention(query, keys, values, addend, scale, softcap, sinks), key, value])
+    return Outputs([_attention(query, key, value, addend, scale, softcap, sinks), key, value])
 
 
 def _rotated_by_tables(x: Value, places: Value, cosines: Value, sines: Value, size: int, interleaved: bool) -> Value:
