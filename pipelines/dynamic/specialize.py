@@ -128,8 +128,8 @@ def specialize(
             then computes with these, whatever is passed.
 
     Returns:
-        A normalized program, with the parameters' static shapes in its signature; a copy of the program where no size is
-        open. A result stays dynamic if its size depends on data.
+        A normalized program, with the parameters' static shapes in its signature; a copy of the program where no size
+        is open. A result stays dynamic if its size depends on data.
 
     Raises:
         ArgumentError: shapes that the program does not take, or that violate an assertion of the program.

@@ -106,7 +106,7 @@ def test_boxes_are_suppressed(center: int) -> None:
 
 
 def test_sizes_that_a_program_has_are_no_news() -> None:
-    """Naming them changes nothing: refinement would give the results to IREE's compiler, in 365 of ONNX Runtime's time."""
+    """Naming them changes nothing: refinement would lose the bounds, and code generation refuse the results."""
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 3])
     model = _model([helper.make_node("NonZero", ["x"], ["places"])], [given], ["places"])
     program = hloforge.compile(model, shapes={"x": (4, 3)})

@@ -96,8 +96,8 @@ def _packed_layer(node: Node, number: int, zero: int) -> Layer | None:
 def _mixture(node: Node, first: Layer | None, second: Layer | None, third: Layer | None) -> Value:
     """Rows of one expert are multiplied together, in blocks of a fixed size: a loop visits those that there are.
 
-    The pairs of a row and an expert are sorted by expert. The last block of an expert may reach into the rows of the next
-    one; what it writes there is overwritten, because blocks are visited in that order.
+    The pairs of a row and an expert are sorted by expert. The last block of an expert may reach into the rows of the
+    next one; what it writes there is overwritten, because blocks are visited in that order.
     """
     if first is None or second is None:
         raise UnsupportedError(f"{node.name} without weights is not imported")
