@@ -76,6 +76,8 @@ class Scope:
         return self.values[number]
 
     def _outputs(self, operator: Operator) -> list[Any]:
+        if operator.custom and (handler := handler_of(operator.custom)):
+            return _as_list(handler(Node(operator, self)))
         if operator.name in ("CUSTOM", "DELEGATE") or operator.custom:
             kind = "of TensorFlow " if operator.custom.startswith("Flex") else ""
             raise UnsupportedError(

@@ -122,6 +122,7 @@ class Operator:
         custom: the name of a custom operator.
         inputs, outputs: numbers of tensors; -1 for what is left out.
         options: the table of its options, or None.
+        custom_options: the bytes of a custom operator's options.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Operator:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Any
+    custom_options: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,8 @@ class _Reader:
         options = self._options(table.BuiltinOptionsType(), table.BuiltinOptions(), self.option_names[0])
         if options is None:
             options = self._options(table.BuiltinOptions2Type(), table.BuiltinOptions2(), self.option_names[1])
-        return Operator(name, custom, version, _ints(table, "Inputs"), _ints(table, "Outputs"), options)
+        said = b"" if table.CustomOptionsIsNone() else np.asarray(table.CustomOptionsAsNumpy()).tobytes()
+        return Operator(name, custom, version, _ints(table, "Inputs"), _ints(table, "Outputs"), options, said)
 
     def _options(self, kind: int, table: Any, names: dict[int, str]) -> Any:
         if not kind or table is None or kind not in names:

@@ -131,6 +131,18 @@ class Node:
         options = self.operator.options
         return getattr(options, name)() if options is not None and hasattr(options, name) else default
 
+    def custom_options(self) -> dict[str, Any]:
+        """The options of a custom operator by their names. Raises ImporterError where they are no map."""
+        from flatbuffers import flexbuffers
+
+        try:
+            found = flexbuffers.Loads(self.operator.custom_options)
+        except Exception as error:  # whatever damaged bytes lead to
+            raise ImporterError(f"the options of {self.operator.custom} are damaged: {error}") from error
+        if not isinstance(found, dict):
+            raise ImporterError(f"the options of {self.operator.custom} are no map")
+        return found
+
     def listed(self, name: str) -> list[int]:
         """An option that is a list of integers or truths."""
         options = self.operator.options

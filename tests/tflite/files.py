@@ -9,6 +9,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 F32, S32, S8, STRING = tflite.TensorType.FLOAT32, tflite.TensorType.INT32, tflite.TensorType.INT8, 5
 
@@ -37,6 +38,7 @@ class Op:
     options: str = ""
     fields: dict[str, Any] = field(default_factory=dict)
     custom: str = ""
+    said: dict[str, Any] = field(default_factory=dict)
 
 
 def model(tensors: Sequence[T], operators: Sequence[Op], inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
@@ -60,6 +62,8 @@ def model(tensors: Sequence[T], operators: Sequence[Op], inputs: Sequence[int], 
         if op.options:
             kind = getattr(tflite.BuiltinOptions, op.options)
             extra = {"BuiltinOptionsType": kind, "BuiltinOptions": _table(b, op.options, **op.fields)}
+        if op.said:
+            extra["CustomOptions"] = b.CreateNumpyVector(np.frombuffer(flexbuffers.Dumps(op.said), np.uint8))
         ops.append(
             _table(b, "Operator", OpcodeIndex=number, Inputs=_ints(b, op.inputs), Outputs=_ints(b, op.outputs), **extra)
         )
