@@ -23,8 +23,11 @@ SCALES = {"y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
         {"max_detections": 200, "max_classes_per_detection": 3, "nms_score_threshold": 0.8},
         {"max_detections": 10, "max_classes_per_detection": 1, "nms_score_threshold": 0.3, "use_regular_nms": True},
         {
-            **{"max_detections": 300, "max_classes_per_detection": 1, "nms_score_threshold": 0.6},
-            **{"use_regular_nms": True, "detections_per_class": 7},
+            "max_detections": 300,
+            "max_classes_per_detection": 1,
+            "nms_score_threshold": 0.6,
+            "use_regular_nms": True,
+            "detections_per_class": 7,
         },
     ],
 )

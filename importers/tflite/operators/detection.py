@@ -19,7 +19,7 @@ from hloforge.importers.tflite.registry import operator
 
 @operator("TFLite_Detection_PostProcess")
 def detections(node: Node) -> Any:
-    """Boxes (least y, x, greatest y, x), their classes and scores, f32, the highest score first; and how many there are.
+    """Boxes (least y, x, greatest y, x), their classes and scores, f32, highest score first; and how many there are.
 
     Inputs: encodings ``[1, anchors, 4 or more]`` (y, x, height, width), scores of classes ``[1, anchors, classes]``
     (a first one of the background is left out), and anchors. Zeros follow the boxes that stay.
