@@ -14,7 +14,8 @@ After: an image of few features is read as it lies, and what is known is exchang
     %m = stablehlo.maximum %r, %zeros : tensor<1x112x112x64xf32>
     %s = stablehlo.convolution(%m, %v) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] ...
 
-Vectors of features are whole and need no gaps between rows, and a window's pixels lie next to each other. Images that
+Vectors of features are whole and need no gaps between rows, and a window's pixels lie next to each other. So are lines
+and volumes, of one and three dimensions of space. Images that
 operations tie together are one part, which is exchanged if its convolutions gain more time than copies at its borders
 take. Borders are operations that name dimensions otherwise: reshapes, products, loops, the program's own arguments and
 results. Source: oneDNN, "Understanding Memory Formats".
@@ -32,12 +33,11 @@ from hloforge.dialect.operations import defining_op, integer, integers, operatio
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.passes.image_operations import (
-    FIRST,
-    LAST,
     Reorder,
+    first,
     images_of,
-    is_image,
     is_made_known,
+    last,
     moves_nothing,
     reordered,
 )
@@ -100,10 +100,10 @@ class _Part:
         copy, total = math.prod(dims) * _COPIED, 0.0
         made = defining_op(image)
         if made not in inside:
-            total += 0 if made is not None and is_made_known(Value(image)) else _turn(made, FIRST) * copy
+            total += 0 if made is not None and is_made_known(Value(image)) else _turn(made, first(len(dims))) * copy
         readers = dict.fromkeys(use.owner.operation for use in image.uses)
         outside = [op for op in readers if made in inside and (op not in inside or image not in images_of(op))]
-        others = [op for op in outside if _turn(op, LAST) > 0]
+        others = [op for op in outside if _turn(op, last(len(dims))) > 0]
         return total + copy * bool(others) - copy * (len(outside) - len(others))
 
 
@@ -150,12 +150,12 @@ def _exchange(part: _Part) -> list[ir.Operation]:
 
     def image(value: SSAValue) -> Value:
         if value not in exchanged:
-            exchanged[value] = reordered(Value(value), LAST)
+            exchanged[value] = reordered(Value(value), last(Value(value).rank))
         return exchanged[value]
 
     def plain(value: SSAValue) -> Value:
         if value in exchanged and defining_op(value) in inside:
-            return reordered(exchanged[value], FIRST)
+            return reordered(exchanged[value], first(exchanged[value].rank))
         return Value(value)
 
     inside = set(part.ops)
@@ -163,13 +163,13 @@ def _exchange(part: _Part) -> list[ir.Operation]:
         result = op.results[0]
         with ir.InsertionPoint(op), op.location:
             made = Reorder(image, plain).write(op)
-            if not is_image(result):
+            if result not in images_of(op):
                 result.replace_all_uses_with(made.ir)
                 continue
             exchanged[result] = made
             outside = [use.owner.operation for use in result.uses if use.owner.operation not in inside]
             if outside:
-                back = reordered(made, FIRST)
+                back = reordered(made, first(made.rank))
                 result.replace_all_uses_except(back.ir, part.ops)
                 readers += [op for op in outside if op.name == _TRANSPOSE]
     for op in reversed(part.ops):

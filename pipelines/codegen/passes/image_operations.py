@@ -18,18 +18,26 @@ from hloforge.dialect.shapes import Shape
 from hloforge.dialect.traits import keeps_shape
 from hloforge.dialect.values import Value
 
-# Of images, as convolutions have them: the batch, the features, two dimensions of space.
-RANK = 4
-# Which dimension of features-first each one of features-last is, and the other way round.
-LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+# Of images, as convolutions have them: the batch, the features, one to three dimensions of space.
+_RANKS = (3, 4, 5)
 # Input features up to which a convolution reads an image as it lies: pixels of so few fill no vector.
 _FEW = 4
+
+
+def last(rank: int) -> tuple[int, ...]:
+    """Which dimension of features-first each one of features-last is."""
+    return 0, *range(2, rank), 1
+
+
+def first(rank: int) -> tuple[int, ...]:
+    """Which dimension of features-last each one of features-first is."""
+    return 0, rank - 1, *range(1, rank - 1)
 
 
 def is_image(value: SSAValue) -> bool:
     """Whether a value has the rank of images, and known sizes."""
     type_ = value.type
-    return isinstance(type_, ir.RankedTensorType) and type_.rank == RANK and type_.has_static_shape
+    return isinstance(type_, ir.RankedTensorType) and type_.rank in _RANKS and type_.has_static_shape
 
 
 def images_of(op: ir.Operation) -> list[SSAValue]:
@@ -57,7 +65,8 @@ def _images_of_convolution(op: ir.Operation) -> list[SSAValue]:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image = numbers.input_batch_dimension, numbers.input_feature_dimension, *numbers.input_spatial_dimensions
     out = numbers.output_batch_dimension, numbers.output_feature_dimension, *numbers.output_spatial_dimensions
-    if (*out,) != (0, 1, 2, 3) or (*image,) != (0, 1, 2, 3) or integer(op, "batch_group_count") > 1:
+    in_order = [*range(len(out))]
+    if [*out] != in_order or [*image] != in_order or integer(op, "batch_group_count") > 1:
         return []
     few = Value(op.operands[0]).dims[1] <= _FEW if is_image(op.operands[0]) else False
     return [op.results[0]] if few else [op.operands[0], op.results[0]]
@@ -65,18 +74,19 @@ def _images_of_convolution(op: ir.Operation) -> list[SSAValue]:
 
 def _keeps_order(op: ir.Operation) -> bool:
     """Whether the dimensions that a reduction leaves follow each other in either order."""
-    kept = [d for d in LAST if d not in integers(op, "dimensions")]
+    kept = [d for d in last(Value(op.operands[0]).rank) if d not in integers(op, "dimensions")]
     return kept == sorted(kept)
 
 
 def _is_stretched(op: ir.Operation) -> bool:
     """Whether a broadcast repeats images along dimensions of one element."""
-    return is_image(op.operands[0]) and integers(op, "broadcast_dimensions") == list(range(RANK))
+    rank = Value(op.results[0]).rank
+    return Value(op.operands[0]).rank == rank and integers(op, "broadcast_dimensions") == list(range(rank))
 
 
 def moves_nothing(dims: Sequence[int]) -> bool:
     """Whether elements of such an array follow each other alike in both orders."""
-    kept = [d for d in LAST if dims[d] != 1]
+    kept = [d for d in last(len(dims)) if dims[d] != 1]
     return kept == sorted(kept)
 
 
@@ -128,10 +138,12 @@ class Reorder:
             return self._convolution(op)
         if op.name == "stablehlo.broadcast_in_dim":
             return self._broadcast(op)
-        operands = [self.image(value) if is_image(value) else self.plain(value) for value in op.operands]
-        attributes = {name: op.attributes[name] for name in op.attributes} | self._attributes(op)
+        images = images_of(op)
+        operands = [self.image(value) if value in images else self.plain(value) for value in op.operands]
+        order = last(Value(images[0]).rank)
+        attributes = {name: op.attributes[name] for name in op.attributes} | _attributes(op, order)
         result = Value(op.results[0])
-        dims = [result.dims[d] for d in LAST] if is_image(op.results[0]) else result.dims
+        dims = [result.dims[d] for d in order] if op.results[0] in images else result.dims
         type_ = ir.RankedTensorType.get(dims, ir.RankedTensorType(op.results[0].type).element_type)
         made = create(op.name, operands, [type_], len(op.regions), **attributes)
         for old, new in zip(op.regions, made.regions, strict=True):
@@ -139,33 +151,21 @@ class Reorder:
                 block.append_to(new)
         return Value(made.results[0])
 
-    def _attributes(self, op: ir.Operation) -> dict[str, Any]:
-        """Those that name dimensions."""
-        found: dict[str, Any] = {}
-        for name in _BY_DIMENSION:
-            if numbers := integers(op, name):
-                found[name] = i64s(numbers[d] for d in LAST)
-        if op.name == "stablehlo.reduce_window" and "padding" in op.attributes:
-            edges = np.array(op.attributes["padding"]).reshape(RANK, 2)
-            found["padding"] = i64_matrix([[int(edge) for edge in edges[d]] for d in LAST], 2)
-        if op.name == "stablehlo.concatenate":
-            found["dimension"] = i64(FIRST[integer(op, "dimension")])
-        if op.name in ("stablehlo.reduce", "stablehlo.reverse"):
-            found["dimensions"] = i64s(sorted(FIRST[d] for d in integers(op, "dimensions")))
-        return found
-
     def _broadcast(self, op: ir.Operation) -> Value:
-        dims = [Value(op.results[0]).dims[d] for d in LAST]
+        result = Value(op.results[0])
+        dims = [result.dims[d] for d in last(result.rank)]
         if _is_stretched(op):
-            return ops.broadcast_in_dim(self.image(op.operands[0]), dims, list(range(RANK)))
-        places = [FIRST[d] for d in integers(op, "broadcast_dimensions")]
+            return ops.broadcast_in_dim(self.image(op.operands[0]), dims, list(range(result.rank)))
+        # Where each of the result's dimensions is.
+        place = {d: number for number, d in enumerate(last(result.rank))}
+        places = [place[d] for d in integers(op, "broadcast_dimensions")]
         order = sorted(range(len(places)), key=places.__getitem__)
         return ops.broadcast_in_dim(reordered(self.plain(op.operands[0]), order), dims, sorted(places))
 
     def _convolution(self, op: ir.Operation) -> Value:
         numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
         kernel, result = self.plain(op.operands[1]), Value(op.results[0])
-        is_tied = len(images_of(op)) > 1
+        is_tied, space = len(images_of(op)) > 1, result.rank - 2
         kernel_numbers = (
             numbers.kernel_input_feature_dimension,
             numbers.kernel_output_feature_dimension,
@@ -173,17 +173,34 @@ class Reorder:
         )
         if is_made_known(kernel):
             kernel = reordered(kernel, [*kernel_numbers[2], *kernel_numbers[:2]])
-            kernel_numbers = 2, 3, [0, 1]
-        last = (0, 3, [1, 2])
+            kernel_numbers = space, space + 1, list(range(space))
+        features_last, features_first = (0, space + 1, list(range(1, space + 1))), (0, 1, list(range(2, space + 2)))
         attributes = {name: op.attributes[name] for name in op.attributes} | {
             "dimension_numbers": stablehlo.ConvDimensionNumbers.get(
-                *(last if is_tied else (0, 1, [2, 3])), *kernel_numbers, *last
+                *(features_last if is_tied else features_first), *kernel_numbers, *features_last
             )
         }
         element = ir.RankedTensorType(op.results[0].type).element_type
-        type_ = ir.RankedTensorType.get([result.dims[d] for d in LAST], element)
+        type_ = ir.RankedTensorType.get([result.dims[d] for d in last(result.rank)], element)
         operand = self.image(op.operands[0]) if is_tied else self.plain(op.operands[0])
         return emit(op.name, [operand, kernel], type_, **attributes)
+
+
+def _attributes(op: ir.Operation, order: Sequence[int]) -> dict[str, Any]:
+    """Those that name dimensions, which become these."""
+    found: dict[str, Any] = {}
+    place = {d: number for number, d in enumerate(order)}
+    for name in _BY_DIMENSION:
+        if numbers := integers(op, name):
+            found[name] = i64s(numbers[d] for d in order)
+    if op.name == "stablehlo.reduce_window" and "padding" in op.attributes:
+        edges = np.array(op.attributes["padding"]).reshape(len(order), 2)
+        found["padding"] = i64_matrix([[int(edge) for edge in edges[d]] for d in order], 2)
+    if op.name == "stablehlo.concatenate":
+        found["dimension"] = i64(place[integer(op, "dimension")])
+    if op.name in ("stablehlo.reduce", "stablehlo.reverse"):
+        found["dimensions"] = i64s(sorted(place[d] for d in integers(op, "dimensions")))
+    return found
 
 
 # Attributes with a number for each dimension of an image, of all operations that have rules.

@@ -187,30 +187,31 @@ class Convolution:
             kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
         dense, phases = whole._without_zeros()
         counts, rank = tuple(phase.count for phase in phases), len(self.axes)
+        kept = (1, 2) if rank == 1 and not self._has_single_pixels else (0, rank)
         gemm = dense._gemm((self.batch, self.groups, *counts))
         form = self.form()
         if form == "depthwise":
             assert scratch is not None
             matrix = Matrix(self.out.kind, (self.out.batch, 0), 0, self.out.group, self.out.signed)
             one_group = replace(whole, out=replace(whole.out, feature=self.out.group))
-            results = _Pixels(function, out, matrix, (self.batch, 1), epilogue, store, False, one_group, rank)
+            results = _Pixels(function, out, matrix, (self.batch, 1), epilogue, store, False, one_group, kept)
             loops = depthwise.plan(whole, machine)
             depthwise.DepthwiseProduct(function, whole, loops, image, kernel, results, scratch).run(first, last)
             return
         if form == "matrix":
             product = whole._matrix
-            results = _Pixels(function, out, product.out, product.batch, epilogue, store, False, whole, rank)
+            results = _Pixels(function, out, product.out, product.batch, epilogue, store, False, whole, kept)
             product.write(function, image, kernel, results, scratch, (first, last), machine=machine)
             return
         if form == "planes":
             assert scratch is not None
             matrix = gemm.out.transposed()
-            results = _Pixels(function, out, matrix, gemm.batch, epilogue, store, True, dense, rank, counts, True)
+            results = _Pixels(function, out, matrix, gemm.batch, epilogue, store, True, dense, kept, counts, True)
             found = planes.plan(dense, machine)
             planes.PlaneProduct(function, dense, found, phases, image, kernel, results, scratch).run(first, last)
             return
         gemm, cut = whole._product(machine)
-        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, rank, counts)
+        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, kept, counts)
         kind = PhasedProduct if phases else tiled.TiledProduct
         loops_of_pixels = kind(function, gemm, cut, image, kernel, results, scratch)
         if isinstance(loops_of_pixels, PhasedProduct):
@@ -228,17 +229,40 @@ class Convolution:
         return (without_zeros(self, phases) if phases else self), phases
 
     def _in_planes(self) -> Convolution:
-        """The same with two spatial dimensions at least."""
+        """The same with two spatial dimensions at least.
+
+        One that is added has one pixel. Chunks are rows of the first dimension: those of a single one are its pixels.
+        """
         if len(self.axes) > 1:
             return self
-        first = Axis(1, 1, 1)
+        one = Axis(1, 1, 1)
+        if not self._has_single_pixels:
+            return replace(
+                self,
+                axes=(one, *self.axes),
+                image=replace(self.image, spatial=(0, *self.image.spatial)),
+                kernel=replace(self.kernel, spatial=(0, *self.kernel.spatial)),
+                out=replace(self.out, spatial=(0, *self.out.spatial)),
+            )
+        # The only pixel of a row is as far from the next one as rows are, also of phases' results.
+        apart = self.out.spatial[0] * math.prod(phase.count for phase in phases_of(self))
         return replace(
             self,
-            axes=(first, *self.axes),
-            image=replace(self.image, spatial=(0, *self.image.spatial)),
-            kernel=replace(self.kernel, spatial=(0, *self.kernel.spatial)),
-            out=replace(self.out, spatial=(0, *self.out.spatial)),
+            axes=(*self.axes, one),
+            image=replace(self.image, spatial=self.image.spatial * 2),
+            kernel=replace(self.kernel, spatial=self.kernel.spatial * 2),
+            out=replace(self.out, spatial=(*self.out.spatial, apart)),
         )
+
+    @property
+    def _has_single_pixels(self) -> bool:
+        """Whether the dimension that is added to a single one is the last.
+
+        Pixels of a row whose features lie apart are woven (``images.py``), and depthwise loops go along a row.
+        """
+        if len(self.axes) > 1 or self.form() not in ("pixels", "planes"):
+            return False
+        return self.form() == "planes" or self.image.feature == 1 or self.inputs == 1
 
     def _gemm(self, batch: tuple[int, ...]) -> Gemm:
         """The product whose rows are pixels of the result, and whose terms are weights by input features.
@@ -356,13 +380,13 @@ class _Pixels(Results):
 
     Attributes:
         convolution: with two spatial dimensions at least.
-        rank: spatial dimensions that hooks are told of.
+        kept: the first spatial dimension that hooks are told of, and the one after the last.
         bases: phases of each dimension, which are the last ones of the batch.
         along_pixels: whether hooks may be given vectors of pixels.
     """
 
     convolution: Convolution | None = None
-    rank: int = 2
+    kept: tuple[int, int] = (0, 2)
     bases: tuple[int, ...] = ()
     along_pixels: bool = False
 
@@ -390,7 +414,7 @@ class _Pixels(Results):
         if self.bases:
             spatial = [one * base + phase for one, base, phase in zip(spatial, self.bases, phases, strict=True)]
         feature = _in_groups(feature, group, self.convolution.outputs)
-        return [number, *spatial[-self.rank :], feature]
+        return [number, *spatial[slice(*self.kept)], feature]
 
     def address_of(self, batch: Value, row: Value, column: Value) -> Value:
         assert self.convolution is not None

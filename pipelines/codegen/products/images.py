@@ -201,15 +201,74 @@ class Copy:
         with each(function, 0, planes) as plane:
             start = strided(function, source, image.kind, [plane], [image.feature])
             to = strided(function, target, I8, [plane], [self.feature])
-            first = self.axes[0]
-            with each(function, *first.seen) as pixel:
-                row = pixel * first.base + first.low - origin
-                is_copied = row.compare("ult", rows)
-                if self.phases[0] > first.phases_seen:
-                    is_copied = is_copied & row.urem(self.phases[0]).compare("ult", first.phases_seen)
-                with function.if_(is_copied):
-                    at = strided(function, start, image.kind, [pixel], [image.spatial[0]])
-                    self._rest(function, image, at, strided(function, to, I8, [self.place(0, row)], [1]), 1)
+            if length := self._run_of_rows(image):
+                self._rows(function, image, (start, to), origin, rows, length)
+            elif self._has_single_pixels:
+                self._pixels(function, image, (start, to), origin, rows)
+            else:
+                self._single_rows(function, image, (start, to), origin, rows)
+
+    def _rows(
+        self, function: Function, image: Image, plane: tuple[Value, Value], origin: Value, rows: Value, length: int
+    ) -> None:
+        """All rows of a plane at once, which have so many elements each."""
+        (source, target), first = plane, self.axes[0]
+        low, high = first.seen
+        begin = (origin - first.low).maximum(low)
+        count = ((origin + rows - first.low).minimum(high) - begin) * length
+        at = strided(function, source, image.kind, [begin], [image.spatial[0]])
+        to = strided(function, target, I8, [begin + first.low - origin], [self.strides[0]])
+
+        def move(place: Value, lanes: int) -> None:
+            value = element(function, self.arithmetic, image, strided(function, at, image.kind, [place], [1]), lanes)
+            function.store(value, strided(function, to, self.arithmetic.element, [place], [1]))
+
+        vectors = count.compare("sge", _MOVED)
+        with function.if_(vectors), each(function, 0, count, _MOVED) as reached:
+            # The last vector begins early enough to end with the rows.
+            move(reached.minimum(count - _MOVED), _MOVED)
+        with function.if_(~vectors), each(function, 0, count) as place:
+            move(place, 1)
+
+    @property
+    def _has_single_pixels(self) -> bool:
+        """Whether rows of planes have one pixel, and no zeros lie between them."""
+        is_single = all((axis.low, axis.padded, axis.size) == (0, 1, 1) for axis in self.axes[1:])
+        return is_single and not self._is_by_pixels and self.axes[0].base == 1
+
+    def _pixels(self, function: Function, image: Image, plane: tuple[Value, Value], origin: Value, rows: Value) -> None:
+        """The pixels of a plane whose rows have one each, phase by phase."""
+        (source, target), first, count = plane, self.axes[0], self.phases[0]
+        low, high = first.seen
+        begin = (origin - first.low).maximum(low)
+        end = (origin + rows - first.low).minimum(high)
+        for phase in range(first.phases_seen):
+            # The first pixel of this phase from there on; what is added keeps the dividend positive.
+            row = begin + (first.low + count * (1 + abs(first.low))) - origin
+            pixel = begin + (phase + count - row.urem(count)).urem(count)
+            turns = (end - pixel + (count - 1)).maximum(0).udiv(count)
+            at = strided(function, source, image.kind, [pixel], [image.spatial[0]])
+            to = strided(function, target, I8, [self.place(0, pixel + first.low - origin)], [1])
+            with each(function, 0, turns) as turn:
+                value = element(
+                    *(function, self.arithmetic, image),
+                    strided(function, at, image.kind, [turn], [count * image.spatial[0]]),
+                    1,
+                )
+                function.store(value, strided(function, to, I8, [turn], [self.strides[0]]))
+
+    def _single_rows(
+        self, function: Function, image: Image, plane: tuple[Value, Value], origin: Value, rows: Value
+    ) -> None:
+        (source, target), first = plane, self.axes[0]
+        with each(function, *first.seen) as pixel:
+            row = pixel * first.base + first.low - origin
+            is_copied = row.compare("ult", rows)
+            if self.phases[0] > first.phases_seen:
+                is_copied = is_copied & row.urem(self.phases[0]).compare("ult", first.phases_seen)
+            with function.if_(is_copied):
+                at = strided(function, source, image.kind, [pixel], [image.spatial[0]])
+                self._rest(function, image, at, strided(function, target, I8, [self.place(0, row)], [1]), 1)
 
     def _rest(self, function: Function, image: Image, source: Value, target: Value, axis: int) -> None:
         """The dimensions from ``axis`` on."""
@@ -315,6 +374,21 @@ class Copy:
         follows = image.spatial[-1] == length and self.strides[-1] == length * self._element_bytes
         is_dense = self.axes[-1].base == 1 and self.phases[-1] == 1
         return length if follows and is_dense and (length == 1 or image.feature == 1) else 0
+
+    def _run_of_rows(self, image: Image) -> int:
+        """The elements of each row, where rows follow each other both in the image and in the copy; else 0."""
+        if self.axes[0].base != 1 or self.phases[0] != 1:
+            return 0
+        length, stride = self._run_of_pixels(image), self._run_of_pixels(image) * self._element_bytes
+        for axis, between, step in reversed(list(zip(self.axes, image.spatial, self.strides, strict=True))):
+            if (between, step) != (length, stride):
+                return 0
+            if axis is self.axes[0]:
+                return length
+            if (axis.low, axis.padded) != (0, axis.size):
+                return 0
+            length, stride = length * axis.size, stride * axis.size
+        return 0
 
     def _run(self, function: Function, image: Image, source: Value, target: Value, count: int) -> None:
         """Copy elements that follow each other."""

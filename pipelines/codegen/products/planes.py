@@ -400,16 +400,19 @@ class PlaneProduct:
     def _finish(self, batch: Value, begin: Value) -> None:
         """Store the sums of a chunk, without those in gaps."""
         function, one = self.function, self.one
-        width = one.axes[-1].out
+        counts, width = [self.plan.rows, *(axis.out for axis in one.axes[1:-1])], one.axes[-1].out
+        # Rows of one pixel that follow each other are one row.
+        is_line = width == len(counts) == self.plan.pitches[0] == 1 and one.out.spatial[0] == one.out.spatial[-1]
+        if is_line:
+            counts, width = [1], self.plan.rows
         lanes = min(self.tile.lanes, 1 << (width.bit_length() - 1)) if self.results.takes_vectors else 1
-        counts = [self.plan.rows, *(axis.out for axis in one.axes[1:-1])]
         with each(function, 0, one.outputs) as feature, each(function, 0, math.prod(counts)) as line:
             indices = split_index(function, line, counts)
             start = strided(
                 function, self.sums, one.sums, [feature, *indices], [self.plan.columns, *self.plan.pitches[:-1]]
             )
             before = [begin + indices[0], *indices[1:]]
-            pixels = (begin * math.prod(counts[1:]) + line) * width
+            pixels = begin if is_line else (begin * math.prod(counts[1:]) + line) * width
             row = self.results.address_of(batch, feature, pixels)
             with each(function, 0, width, lanes) as reached:
                 column = clamped(function, reached, width - lanes) if width % lanes else reached
@@ -417,4 +420,5 @@ class PlaneProduct:
                     strided(function, start, one.sums, [column], [self.plan.pitches[-1]]), wide(one.sums, lanes)
                 )
                 address = strided(function, row, one.out.kind, [column], [one.out.spatial[-1]])
-                self.results.put(value, batch, feature, pixels + column, address, [*before, column])
+                places = [begin + column, line] if is_line else [*before, column]
+                self.results.put(value, batch, feature, pixels + column, address, places)

@@ -53,41 +53,38 @@ class Windows:
         return -(-self.features // self.arithmetic.group) * self.arithmetic.unit_bytes
 
     @property
-    def _merges(self) -> bool:
-        """Whether the last dimension's weights and features follow each other in both factors."""
-        last, kernel = self.axes[-1], self.kernel
-        return (
-            self.is_whole
-            and last.dilation == 1
-            # The stride of features is that of all terms; of one feature it may be any number.
-            and (self.copy is not None or self.image.feature == 1)
-            and self.features % self.arithmetic.group == 0
-            and self.strides[-1] == self._pixel_bytes
-            and kernel.spatial[-1] == self.features * kernel.input
-        )
+    def _merged(self) -> int:
+        """How many of the last dimensions have weights that follow each other, and features, in both factors."""
+        # The stride of features is that of all terms; of one feature it may be any number.
+        is_dense = self.copy is not None or self.image.feature == 1
+        if not self.is_whole or not is_dense or self.features % self.arithmetic.group:
+            return 0
+        in_image, in_kernel = self._pixel_bytes, self.features * self.kernel.input
+        found = zip(self.axes, self.windows, self.strides, self.kernel.spatial, strict=True)
+        for number, (axis, count, stride, weight) in enumerate(reversed(list(found))):
+            if count != 1 and (axis.dilation, stride, weight) != (1, in_image, in_kernel):
+                return number
+            in_image, in_kernel = in_image * count, in_kernel * count
+        return len(self.axes)
 
     @property
     def run(self) -> int:
-        return self.features * (self.windows[-1] if self._merges else 1)
+        return self.features * math.prod(self.windows[len(self.axes) - self._merged :])
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        found = self._all_turns
-        return tuple(turn for turn in found if turn.count != 1) if self.is_whole else found
-
-    @property
-    def _all_turns(self) -> tuple[Turn, ...]:
         found = [
             Turn(count, axis.dilation * stride, weights * self.kernel.bytes, count)
             for axis, count, stride, weights in zip(
                 self.axes, self.windows, self.strides, self.kernel.spatial, strict=True
             )
         ]
-        return tuple(found[:-1] if self._merges else found)
+        left = found[: len(found) - self._merged]
+        return tuple(turn for turn in left if turn.count != 1) if self.is_whole else tuple(left)
 
     @property
     def most(self) -> tuple[int, ...]:
-        return self.windows[:-1] if self._merges else self.windows
+        return tuple(turn.most for turn in self.turns)
 
     @property
     def size(self) -> int:
@@ -100,13 +97,19 @@ class Windows:
         return -(-size // _PLACE_BYTES) * _PLACE_BYTES
 
     @property
+    def _row(self) -> int:
+        """The dimension whose pixels follow each other: the last one of more than one."""
+        return max((place for place, axis in enumerate(self.axes) if axis.out > 1), default=0)
+
+    @property
     def _aligned(self) -> bool:
         """Whether the tiles' pixels are in one row of the result each."""
-        return self.axes[-1].out % self.tile.rows == 0
+        row = self._row
+        return self.axes[row].out % self.tile.rows == 0 or all(axis.out == 1 for axis in self.axes[:row])
 
     @property
     def side(self) -> Side:
-        across = self.axes[-1].stride * self.strides[-1]
+        across = self.axes[self._row].stride * self.strides[self._row]
         if self.copy is not None or self.arithmetic.group > 1:
             align = self.image.bytes if self.copy is None else self.arithmetic.unit_bytes
             return Side(self.arithmetic.unit, across, self.arithmetic.unit_bytes, align)

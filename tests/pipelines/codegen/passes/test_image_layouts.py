@@ -21,7 +21,6 @@ from tests.pipelines.codegen.jax_programs import check, normal
 from tests.pipelines.codegen.whole_programs import compiled
 
 _KINDS = ["conv", "depthwise", "groups", "norm", "pool", "mean", "gate", "join", "slice", "pad", "turn"]
-_FIRST = ("NCHW", "OIHW", "NCHW")
 
 
 def _weights(*shape: int) -> np.ndarray[Any, Any]:
@@ -29,59 +28,67 @@ def _weights(*shape: int) -> np.ndarray[Any, Any]:
 
 
 def _conv(x: Any, w: Any, step: int = 1, *, groups: int = 1, dilation: int = 1) -> Any:
-    edge = w.shape[2] // 2 * dilation
+    edge, space = w.shape[2] // 2 * dilation, "DHW"[-(x.ndim - 2) :]
     return lax.conv_general_dilated(
         x,
         w,
-        (step, step),
-        [(edge, edge)] * 2,
-        rhs_dilation=(dilation, dilation),
-        dimension_numbers=_FIRST,
+        (step,) * len(space),
+        [(edge, edge)] * len(space),
+        rhs_dilation=(dilation,) * len(space),
+        dimension_numbers=("NC" + space, "OI" + space, "NC" + space),
         feature_group_count=groups,
     )
 
 
 def _layer(data: st.DataObject, x: Any, number: int) -> Any:
     """One more layer, of constants that the number chooses."""
-    count = x.shape[1]
+    count, space = x.shape[1], x.ndim - 2
     vector = _weights(count, 1).reshape(count)
     kind = data.draw(st.sampled_from(_KINDS))
     if kind == "conv":
         window, step = data.draw(st.sampled_from([(1, 1), (3, 1), (3, 2), (1, 2)]))
-        return _conv(x, _weights(data.draw(st.sampled_from([4, 16, 20])), count, window, window), step)
+        return _conv(x, _weights(data.draw(st.sampled_from([4, 16, 20])), count, *(window,) * space), step)
     if kind == "depthwise":
-        return _conv(x, _weights(count, 1, 3, 3), groups=count, dilation=data.draw(st.integers(1, 2)))
+        return _conv(x, _weights(count, 1, *(3,) * space), groups=count, dilation=data.draw(st.integers(1, 2)))
     if kind == "groups":
-        return x + _conv(x, _weights(count, count // 2, 3, 3), groups=2) if count % 2 == 0 else x
+        return x + _conv(x, _weights(count, count // 2, *(3,) * space), groups=2) if count % 2 == 0 else x
     if kind == "norm":
-        return jnp.maximum(x * vector[:, None, None] + jnp.asarray(vector)[None, :, None, None], 0)
+        ones = (1,) * space
+        return jnp.maximum(x * vector.reshape(-1, *ones) + jnp.asarray(vector).reshape(1, -1, *ones), 0)
     if kind == "pool":
-        return lax.reduce_window(x, -np.inf, lax.max, (1, 1, 3, 2), (1, 1, 1, 1), [(0, 0), (0, 0), (1, 1), (0, 1)])
+        windows, edges = (1, 1, 3, 2, 2)[: x.ndim], [(0, 0), (0, 0), (1, 1), (0, 1), (1, 0)][: x.ndim]
+        return lax.reduce_window(x, -np.inf, lax.max, windows, (1,) * x.ndim, edges)
     if kind == "mean":
         return x - x.mean(1, keepdims=True)
     if kind == "gate":
-        return x * jax.nn.sigmoid(_conv(x.mean((2, 3), keepdims=True), _weights(count, count, 1, 1)))
+        pooled = x.mean(tuple(range(2, x.ndim)), keepdims=True)
+        return x * jax.nn.sigmoid(_conv(pooled, _weights(count, count, *(1,) * space)))
     if kind == "join":
-        return jnp.concatenate([x, jnp.tanh(x), x * number], data.draw(st.integers(1, 3)))
+        return jnp.concatenate([x, jnp.tanh(x), x * number], data.draw(st.integers(1, x.ndim - 1)))
     if kind == "slice":
-        return x[:, : max(count // 2, 1), 1:, ::2] if min(x.shape[2:]) > 3 else x
+        kept = slice(max(count // 2, 1)), slice(1, None), slice(None, None, 2)
+        return x[(slice(None), *kept)[: x.ndim]] if min(x.shape[2:]) > 3 else x
     if kind == "pad":
-        return jnp.pad(x, ((0, 0), (0, 1), (1, 0), (0, 2)), constant_values=0.5)
-    return x[:, :, ::-1].transpose(0, 1, 3, 2) if number % 2 else x[:, :, :, ::-1]
+        return jnp.pad(x, ((0, 0), (0, 1), (1, 0), (0, 2), (1, 1))[: x.ndim], constant_values=0.5)
+    if number % 2 and space > 1:
+        return jnp.swapaxes(x[:, :, ::-1], -1, -2)
+    return x[..., ::-1]
 
 
 @given(data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_random_networks(data: st.DataObject) -> None:
-    images, features, sizes = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([3, 8])), (9, 10)
+    images, features = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([3, 8]))
+    sizes = data.draw(st.sampled_from([(9, 10), (9, 10), (21,), (5, 6, 4)]))
     count = data.draw(st.integers(1, 5))
 
     def network(x: Any) -> Any:
-        x = seen = _conv(x, _weights(16, features, 3, 3))
+        space = x.ndim - 2
+        x = seen = _conv(x, _weights(16, features, *(3,) * space))
         for number in range(count):
             x = _layer(data, x, number)
-        x = _conv(x, _weights(8, x.shape[1], 1, 1))
-        return x.mean((2, 3)), x.reshape(x.shape[0], -1), seen.transpose(0, 2, 3, 1)
+        x = _conv(x, _weights(8, x.shape[1], *(1,) * space))
+        return x.mean(tuple(range(2, x.ndim))), x.reshape(x.shape[0], -1), jnp.moveaxis(seen, 1, -1)
 
     x = normal(images, features, *sizes)
     program = hloforge.as_program(jax.jit(network).lower(x))
@@ -119,6 +126,25 @@ def test_no_copy_is_left_of_a_residual_network() -> None:
     x = normal(1, 3, 64, 64)
     assert _transpositions(_residual, x) == (0, ["[b, 0, 1, f]"] * 5)
     check(_residual, x)
+
+
+def test_lines_and_volumes_are_images() -> None:
+    """A speech encoder, whose result is transposed, and a video network."""
+
+    def encoder(x: Any) -> Any:
+        x = jax.nn.relu(_conv(x, _weights(64, 80, 3)))
+        return jnp.swapaxes(jax.nn.relu(_conv(x, _weights(64, 64, 3), 2)), 1, 2)
+
+    def video(x: Any) -> Any:
+        x = jax.nn.relu(_conv(x, _weights(64, 3, 3, 3, 3)))
+        return _conv(x, _weights(64, 64, 3, 3, 3)).mean((2, 3, 4))
+
+    for function, x, names in (
+        (encoder, normal(1, 80, 300), ["[b, 0, f]"] * 2),
+        (video, normal(1, 3, 8, 16, 16), ["[b, 0, 1, 2, f]"] * 2),
+    ):
+        assert _transpositions(function, x)[1] == names
+        check(function, x)
 
 
 def test_few_features_are_read_as_they_lie_in_the_part_itself() -> None:

@@ -310,6 +310,33 @@ def test_random_convolutions(
     check(one, biased=biased, at_end=at_end)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_random_lines(data: st.DataObject) -> None:
+    """One spatial dimension, whose chunks are pieces of the line."""
+    window, stride, dilation = data.draw(st.tuples(st.integers(1, 9), st.integers(1, 3), st.integers(1, 2)), "window")
+    base, size = data.draw(st.sampled_from([1, 1, 2]), "base"), data.draw(st.integers(20, 400), "size")
+    low, high = data.draw(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), "edges")
+    line = axis(size, window, stride=stride, dilation=dilation, base=base, low=low, high=high)
+    inputs, outputs = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 50)), "features")
+    groups, batch = data.draw(st.tuples(st.sampled_from([1, 1, 3]), st.sampled_from([1, 1, 2])), "counts")
+    orders = data.draw(st.sampled_from([PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "IOS", "NCS")]), "orders")
+    kind = data.draw(st.sampled_from(["float", "float", "double", "bfloat", "i8"]), "kind")
+    one = convolution(
+        batch, [line], inputs, outputs, groups=groups, orders=orders, kind=kind, out="i32" if kind == "i8" else ""
+    )
+    # Caches of a few kilobytes hold a small piece.
+    small = replace(HOST, l2_bytes=data.draw(st.sampled_from([1 << 12, 1 << 14, HOST.l2_bytes]), "cache"))
+    check(one, machine=small, at_end=data.draw(st.booleans(), "end"), biased=kind == "float")
+
+
+def test_a_line_has_pieces() -> None:
+    for orders in (PIXELS, PLANES):
+        one = convolution(1, [axis(3000, 3, low=1, high=1)], 80, 96, orders=orders)
+        assert one.workgroups(AVX512) > 1
+        check(one)
+
+
 @pytest.mark.wide(2)
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 2)], ids=str)
