@@ -379,3 +379,56 @@ def test_values_for_the_true_elements_of_a_mask_come_from_outside(chosen: int, a
         (torch.randn(5, 4), torch.randn(chosen, 1)),
     ):
         torch.testing.assert_close(fast(x, mask, values), put(x, mask, values))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_outputs_with_elements_in_common_lie_in_one_memory(dynamic: bool) -> None:
+    fast = compiled(lambda x: (lambda y: (y[0], y, y, y.t()))(x.sin()), dynamic=dynamic)
+    parts = compiled(lambda x: (lambda y: (y[:2], y[1:]))(x.sin()), dynamic=dynamic)
+    for rows in (3, 5):
+        x = torch.randn(rows, 4)
+        row, whole, again, turned = fast(x)
+        torch.testing.assert_close(whole, x.sin())
+        assert whole is again and turned.stride() == (1, 4)
+        whole.zero_()
+        assert not row.any() and not turned.any()
+        first, last = parts(x)
+        torch.testing.assert_close(last, x.sin()[1:])
+        first[1].fill_(7)
+        assert (last[0] == 7).all()
+
+
+def test_inputs_that_overlap_are_changed_one_after_the_other() -> None:
+    def changed(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return x.mul_(2), y.add_(1), x + y
+
+    fast = compiled(changed)
+    one, other = torch.arange(8.0).reshape(4, 2), torch.arange(8.0).reshape(4, 2)
+    found, expected = fast(one[:3], one[1:]), changed(other[:3], other[1:])
+    torch.testing.assert_close((one, *found), (other, *expected))
+    assert found[1].data_ptr() == one[1:].data_ptr()
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_nested_tensors(gradients: bool) -> None:
+    layer = nn.Linear(4, 3)
+    fast = compiled(lambda x: layer(x).relu())
+    for lengths in ((2, 3), (4, 1), (2, 5, 3)):
+        rows = [torch.randn(length, 4) for length in lengths]
+        one, other = (torch.nested.nested_tensor(rows, layout=torch.jagged, requires_grad=gradients) for _ in range(2))
+        found, expected = fast(one), layer(other).relu()
+        torch.testing.assert_close(found.values(), expected.values(), rtol=1e-4, atol=1e-5)
+        assert torch.equal(found.offsets(), expected.offsets())
+        if gradients:
+            found.values().square().sum().backward()
+            expected.values().square().sum().backward()
+            torch.testing.assert_close(one.grad.values(), other.grad.values(), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_no_images() -> None:
+    """Reshapes to -1 have no meaning there."""
+    fast = compiled(lambda x: functional.max_pool2d(x, 2).sum())
+    for count in (0, 2):
+        x = torch.randn(count, 3, 4, 4, requires_grad=True)
+        fast(x).backward()
+        assert x.grad is not None and x.grad.shape == x.shape and float(x.grad.sum()) == count * 12

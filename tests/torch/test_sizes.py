@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sympy
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
 import hloforge  # noqa: E402
 import hloforge.torch  # noqa: E402
+from hloforge.torch import sizes  # noqa: E402
 
 nn = torch.nn
 Dim = torch.export.Dim
@@ -59,3 +61,10 @@ def test_conditions_that_the_export_found_are_held() -> None:
     program = hloforge.torch.compile(Branches(), examples, dynamic_shapes={"x": {0: Dim.AUTO}, "y": {0: Dim.AUTO}})
     with pytest.raises(hloforge.ArgumentError, match=r"out of the bounds|break a condition"):
         program(torch.randn(12, 2), torch.randn(12, 2))
+
+
+@pytest.mark.parametrize("condition", ["Ge(s, 2)", "2 <= s", "s > 1", "s >= 1", "Ne(s, 1)"])
+def test_conditions_that_tell_sizes_of_0_and_1_apart_are_none(condition: str) -> None:
+    symbol = sympy.Symbol("s", integer=True)
+    assert sizes._tells_special(sympy.sympify(condition, {"s": symbol}))
+    assert not sizes._tells_special(symbol >= 3) and not sizes._tells_special(symbol <= 1)

@@ -31,11 +31,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
 from hloforge.runtime.bucket_sizes import sizes_of
-from hloforge.torch.aliases import Placement, placements, shared_outputs
+from hloforge.torch.aliases import Placement, Shared, Together, placements, shared_outputs
 from hloforge.torch.decompositions import decompositions
 from hloforge.torch.fewer_sizes import at_sizes, with_first_open
 from hloforge.torch.graph_program import GraphProgram, RoomError, draws
-from hloforge.torch.open_sizes import Bucket, OpenSizes, end_of
+from hloforge.torch.open_sizes import Bucket, OpenSizes, end_of, is_nested
 from hloforge.torch.recurrent import keep_recurrent
 
 _SIZES = 64
@@ -46,6 +46,7 @@ _OWN = ("target", "fallback", "sizes", "freezing", "buckets", "repeats")
 _REPEATS = 3
 
 Program = Callable[[Sequence[Any]], Sequence[Any]]
+_Places = Sequence[Placement | Together]
 
 
 def hloforge(
@@ -213,10 +214,10 @@ class _Programs:
         settings: _Settings,
         name: str,
         frozen: Sequence[int] = (),
-        shared: Mapping[int, int | None] | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self._graph, self._settings, self._name, self._frozen = graph, settings, name, frozen
-        self._shared = shared or {}
+        self._shared = shared if shared is not None and shared.is_in(graph) else None
         self._examples = inputs
         self.is_static = not any(_is_symbolic(each) for each in inputs)
         self._open = None if self.is_static or not settings.buckets else _open_sizes(graph)
@@ -357,12 +358,12 @@ class _Programs:
     def _compile(self, arguments: Sequence[Any]) -> Program:
         settings = self._settings
         try:
-            placed: Sequence[Placement] = ()
             if self.is_static:
                 graph, inputs = self._graph, self._examples
             else:
-                graph, inputs = at_sizes(self._graph, arguments), arguments
-                placed = placements(graph, self._shared)
+                inputs = [None if is_nested(each) else each for each in arguments]
+                graph = at_sizes(self._graph, inputs)
+            placed = placements(graph, self._shared) if self._shared else ()
             # AOTAutograd's mode refuses the constants of a graph, which are tensors with elements.
             with unset_fake_temporarily():
                 program = GraphProgram(
@@ -385,11 +386,9 @@ class _Programs:
 class _PlacedAtSizes:
     """A program for a range of sizes whose results share memory in PyTorch."""
 
-    def __init__(
-        self, program: GraphProgram, graph: fx.GraphModule, sizes: OpenSizes, shared: Mapping[int, int | None]
-    ) -> None:
+    def __init__(self, program: GraphProgram, graph: fx.GraphModule, sizes: OpenSizes, shared: Shared) -> None:
         self._program, self._graph, self._sizes, self._shared = program, graph, sizes, shared
-        self._found: dict[tuple[int, ...], Sequence[Placement]] = {}
+        self._found: dict[tuple[int, ...], _Places] = {}
 
     def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
         numbers = self._sizes.numbers(arguments)
@@ -409,11 +408,11 @@ def _open_sizes(graph: fx.GraphModule) -> OpenSizes | None:
         return None
 
 
-def _placed(program: Program, placed: Sequence[Placement], arguments: Sequence[Any]) -> Sequence[Any]:
+def _placed(program: Program, placed: _Places, arguments: Sequence[Any]) -> Sequence[Any]:
     """The results of a program, some of them with strides and offset as PyTorch has them."""
     results = list(program(arguments))
     for each in placed:
-        results[each.output] = each.placed(results[each.output], arguments)
+        each.place(results, arguments)
     return results
 
 
@@ -428,4 +427,6 @@ def _is_symbolic(value: Any) -> bool:
 
 
 def _sizes(value: Any) -> Any:
+    if is_nested(value):
+        return None
     return (value.shape, value.stride()) if isinstance(value, torch.Tensor) else value

@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.torch.open_sizes import OpenSizes
+from hloforge.torch.open_sizes import OpenSizes, is_nested
 
 
 def at_sizes(graph: fx.GraphModule, arguments: Sequence[Any]) -> fx.GraphModule:
@@ -52,6 +52,8 @@ def with_first_open(graph: fx.GraphModule, sizes: OpenSizes, arguments: Sequence
         inputs = [
             torch.empty_strided([*map(at, said.shape)], [*map(at, said.stride())], dtype=said.dtype)
             if isinstance(said, torch.Tensor)
+            else None
+            if is_nested(said)
             else at(said)
             if isinstance(said, torch.SymInt)
             else given

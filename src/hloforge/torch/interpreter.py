@@ -261,6 +261,8 @@ class Interpreter:
             if _is_open(node) or (function is None and rule_of(node.target)):
                 return self._call_open(node, arguments, named)
             value, said = self.sizes.padded((value, _fakes(node)))
+            if _is_empty(node.target, value):
+                return pytree.tree_map(lambda each: jnp.zeros(each.shape, dtype_of(each.dtype)), value)
             call = Call(node.target, value, said, self.key, *self._graphs)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)
@@ -353,6 +355,23 @@ def _attribute(graph_module: fx.GraphModule, target: Any) -> Any:
 
 def _loaded(attribute: Any) -> Any:
     return jnp.asarray(to_numpy(attribute)) if isinstance(attribute, torch.Tensor) else attribute
+
+
+def _is_empty(target: Any, value: Any) -> bool:
+    """Whether an operator's results are tensors without elements, which no lowering has to compute.
+
+    So no lowering needs to care for what has no meaning there: reshapes to -1, quotients of sizes, pools of nothing.
+    """
+    leaves = pytree.tree_leaves(value)
+    return (
+        isinstance(target, torch._ops.OpOverload)
+        and bool(leaves)
+        and all(isinstance(leaf, torch.Tensor) and _has_no_elements(leaf) for leaf in leaves)
+    )
+
+
+def _has_no_elements(tensor: torch.Tensor) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in tensor.shape)
 
 
 def _as_declared(result: Any, value: Any) -> Any:

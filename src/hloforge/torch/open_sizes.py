@@ -93,7 +93,7 @@ class OpenSizes:
 
     def _sizes(self) -> Iterator[tuple[int, int | None, torch.SymInt]]:
         for number, value in enumerate(self.values):
-            if isinstance(value, torch.SymInt):
+            if isinstance(value, torch.SymInt) and not is_nested(value):
                 yield number, None, value
             for dimension, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
                 if isinstance(size, torch.SymInt):
@@ -173,12 +173,17 @@ class Bucket:
         with FakeTensorMode():
             for value, given in zip(self.sizes.values, arguments, strict=True):
                 if not isinstance(value, torch.Tensor) or all(isinstance(size, int) for size in value.shape):
-                    likes.append(value if isinstance(value, torch.SymInt) else given)
+                    likes.append(None if is_nested(value) else value if isinstance(value, torch.SymInt) else given)
                     continue
                 order = dense_order(given.shape, given.stride())
                 extents = [known.extent(value.shape[d]) for d in order]
                 likes.append(torch.empty(extents, dtype=value.dtype).permute(inverse(order)))
         return likes
+
+
+def is_nested(value: Any) -> bool:
+    """Whether a number stands for the lengths of a nested tensor: it is only compared, and has no value."""
+    return isinstance(value, torch.SymInt) and bool(value.node.is_nested_int())
 
 
 def end_of(size: int) -> int:

@@ -125,7 +125,18 @@ def _guards(sizes: Sequence[tuple[str, Any, int]]) -> list[Any]:
     """The conditions under which the graph was traced, without those that tell sizes of 0 and 1 apart."""
     environments = {id(node.shape_env): node.shape_env for _, node, _ in sizes}
     guards = [guard.expr for each in environments.values() for guard in each.guards]
-    return [g for g in guards if not (isinstance(g, sympy.Ne) and any(side in _SPECIAL for side in g.args))]
+    return [guard for guard in guards if not _tells_special(guard)]
+
+
+def _tells_special(guard: Any) -> bool:
+    """Whether a condition is that a size is not 0 or 1, such as ``s0 != 1`` or ``s0 >= 2``."""
+    if isinstance(guard, sympy.Ne):
+        return any(side in _SPECIAL for side in guard.args)
+    if not isinstance(guard, sympy.Rel) or len(guard.free_symbols) != 1:
+        return False
+    symbol = next(iter(guard.free_symbols))
+    bounds = (form for size in _SPECIAL for form in (sympy.Gt(symbol, size), sympy.Ge(symbol, size + 1)))
+    return guard.canonical in [bound.canonical for bound in bounds]
 
 
 def _said(known: dict[Any, int]) -> str:

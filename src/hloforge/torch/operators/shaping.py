@@ -19,6 +19,7 @@ from hloforge.torch.types import dtype_of
 @lowers(
     *("aten.clone", "aten.alias", "aten.detach", "aten.contiguous", "aten.lift_fresh_copy", "aten.lift_fresh"),
     *("aten.lift", "aten.alias_copy", "aten.detach_copy", "prims.view_of", "prims.clone", "aten._to_copy", "aten.to"),
+    "prims.copy_strided",
     *("prims.convert_element_type", "prims.device_put", "aten.view_of", "aten.conj", "aten._conj", "aten.resolve_conj"),
     *("aten.resolve_neg", "aten._neg_view", "aten.positive", "prims.conj", "aten._conj_copy", "aten._neg_view_copy"),
 )
