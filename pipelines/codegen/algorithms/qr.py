@@ -31,7 +31,7 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     subtract_product,
 )
 from hloforge.pipelines.codegen.algorithms.places import plus, times
-from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.algorithms.vectors import flattened, like, mapped, spread
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.comparisons import select
@@ -42,7 +42,7 @@ from hloforge.pipelines.codegen.lang.values import I32, Number, Value, vector_of
 
 
 @dataclass(frozen=True)
-class _Reflectors:
+class _Reflectors(InParts):
     """Memory for a matrix of m rows and some columns, and for a panel of reflectors.
 
     Attributes:
@@ -66,20 +66,19 @@ class _Reflectors:
     def height(self) -> int:
         return self.registers.padded(self.m)
 
-    def _plan(self) -> tuple[Scratch, list[tuple[int, int]]]:
-        """Where each matrix begins, and the length of its rows."""
-        lanes, plan = self.registers.lanes, Scratch()
-        shapes = (self.height, self.side), (self.height, lanes), (lanes, lanes), (lanes, self.side), (1, lanes)
-        size = element_memory.size(self.element)
-        return plan, [(plan.take(rows * columns * size), columns) for rows, columns in shapes]
+    @property
+    def _shapes(self) -> list[tuple[int, int]]:
+        lanes = self.registers.lanes
+        return [(self.height, self.side), (self.height, lanes), (lanes, lanes), (lanes, self.side), (1, lanes)]
 
     @property
-    def scratch(self) -> int:
-        return self._plan()[0].size
+    def _parts(self) -> list[int]:
+        return [rows * columns * element_memory.size(self.element) for rows, columns in self._shapes]
 
     def matrices(self, memory: Value) -> list[Matrix]:
         """The matrix, the panel's reflectors, their products with each other and with the rest, their taus."""
-        return [Matrix(Elements(part(memory, start), self.element), row) for start, row in self._plan()[1]]
+        pointers = zip(self._pointers(memory), self._shapes, strict=True)
+        return [Matrix(Elements(pointer, self.element), columns) for pointer, (_, columns) in pointers]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, bits_of, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
-from hloforge.pipelines.codegen.products.dot_products import DotPlan, terms_at
+from hloforge.pipelines.codegen.products.dot_products import DotPlan, sums_of_all, terms_at
 from hloforge.pipelines.codegen.products.loops import SCALAR, each
 from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
 from hloforge.pipelines.codegen.products.shuffles import exchanged_parts, interleaved, sums_of, with_signs
@@ -83,8 +82,6 @@ def write(
     """Write the loops over units from ``first`` up to ``last``."""
     lanes, kind, part_kind = found.lanes, vector_of(gemm.sums, found.lanes), gemm.sums
     arithmetic, pair = one_by_one(part_kind), vector_of(part_kind, 2)
-    depth, step = 2 * gemm.k, lanes * found.parts
-    whole = depth - depth % step
     with each(function, first, last) as unit:
         batch, group = split_index(function, unit, units(gemm, found))
         places = split_index(function, batch, gemm.batch)
@@ -125,21 +122,8 @@ def write(
                             )
             return following
 
-        totals = [function.constant(0, kind)] * (2 * gemm.m * found.columns * found.parts)
-        if whole:
-            terms = [Terms(whole // step, whole // step, (step,))]
-            totals = add_up(
-                function, terms, [function.index(0)], totals, lambda at, sums: add(at[0], sums, found.parts, lanes)
-            )
-        at = whole
-        while at < depth:
-            some = min(lanes, depth - at)
-            totals = add(function.index(at), totals, 1, some)
-            at += some
-        each_part = 2 * gemm.m * found.columns
-        sums = totals[:each_part]
-        for part in range(1, found.parts):
-            sums = [one + two for one, two in zip(sums, totals[part * each_part :], strict=False)]
+        zeros = [function.constant(0, kind)] * (2 * gemm.m * found.columns)
+        sums = sums_of_all(function, found, zeros, 2 * gemm.k, add)
         _store(function, gemm, found, sums, target, column)
 
 

@@ -12,7 +12,7 @@ Bytes are multiplied in groups of four terms where the processor has instruction
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 _MOST_ROWS, _LEAST_TERMS = 4, 2
 # Registers of sums that hide how long an addition takes.
 _SUMS = 8
+
+
+# New sums of old ones and of terms from one on: of so many vectors, each with sums of its own, and so many of each.
+AddTerms = Callable[[Value, Sequence[Value], int, int], list[Value]]
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,6 @@ def write(
     # Sums of the columns' terms, which make up for flipped rows.
     flips = arithmetic.flips
     each_part = (gemm.m + flips) * found.columns
-    step = lanes * found.parts
-    whole = gemm.k - gemm.k % step
     with each(function, first, last) as unit:
         batch, group = split_index(function, unit, units(gemm, found))
         places = split_index(function, batch, gemm.batch)
@@ -158,24 +160,29 @@ def write(
                     following[slot] = arithmetic.sums_of_terms(groups, following[slot])
             return following
 
-        totals = [function.constant(0, kind)] * (each_part * found.parts)
-        if whole:
-            terms = [Terms(whole // step, whole // step, (step,))]
-            totals = add_up(
-                function, terms, [function.index(0)], totals, lambda at, sums: add(at[0], sums, found.parts, lanes)
-            )
-        at = whole
-        while at < gemm.k:
-            some = min(lanes, gemm.k - at)
-            totals = add(function.index(at), totals, 1, some)
-            at += some
-        sums = totals[:each_part]
-        for part in range(1, found.parts):
-            sums = [one + two for one, two in zip(sums, totals[part * each_part :], strict=False)]
+        sums = sums_of_all(function, found, [function.constant(0, kind)] * each_part, gemm.k, add)
         if flips:
             more = [arithmetic.made_up(total) for total in sums[gemm.m * found.columns :]]
             sums = [total + more[number % found.columns] for number, total in enumerate(sums[: gemm.m * found.columns])]
         _store(function, gemm, found, sums, results, batch, column)
+
+
+def sums_of_all(function: Function, found: DotPlan, zeros: list[Value], depth: int, add: AddTerms) -> list[Value]:
+    """Sums of ``depth`` terms: as long as there are enough, several vectors at a time, each with sums of its own."""
+    step = found.lanes * found.parts
+    whole, count = depth - depth % step, len(zeros)
+    totals = zeros * found.parts
+    if whole:
+        terms = [Terms(whole // step, whole // step, (step,))]
+        totals = add_up(
+            function, terms, [function.index(0)], totals, lambda at, sums: add(at[0], sums, found.parts, found.lanes)
+        )
+    for at in range(whole, depth, found.lanes):
+        totals = add(function.index(at), totals, 1, min(found.lanes, depth - at))
+    sums = totals[:count]
+    for part in range(1, found.parts):
+        sums = [one + two for one, two in zip(sums, totals[part * count :], strict=False)]
+    return sums
 
 
 def _copy_rows(function: Function, gemm: Gemm, left: Value, target: Value) -> None:

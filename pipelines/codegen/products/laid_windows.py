@@ -14,8 +14,9 @@ from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.products import packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
+from hloforge.pipelines.codegen.products.left_factors import OneRun
 from hloforge.pipelines.codegen.products.loops import each
-from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn, wide
+from hloforge.pipelines.codegen.products.micro_kernel import Side, wide
 from hloforge.pipelines.codegen.products.operands import clamped
 from hloforge.pipelines.codegen.products.windows import Windows
 
@@ -24,7 +25,7 @@ _MOVED = 64
 
 
 @dataclass(frozen=True)
-class LaidWindows:
+class LaidWindows(OneRun):
     """Rows are the result's pixels in row-major order, each with all weights by all features.
 
     What fills the last block of a row is whatever was in memory: bytes, which the right factor multiplies by zero.
@@ -42,18 +43,6 @@ class LaidWindows:
     tile: Tile
     arithmetic: Arithmetic
     tiles: int
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        return ()
-
-    @property
-    def most(self) -> tuple[int, ...]:
-        return ()
-
-    @property
-    def run(self) -> int:
-        return self.depth
 
     @property
     def _row_bytes(self) -> int:

@@ -53,8 +53,26 @@ class Left(Protocol):
         """The addresses of the rows of tile ``number`` at its first term, or of the first, which is ``row``, alone."""
 
 
+class OneRun:
+    """A left factor whose terms the innermost loop goes over all by itself."""
+
+    depth: int
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return ()
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def run(self) -> int:
+        return self.depth
+
+
 @dataclass(frozen=True)
-class Rows:
+class Rows(OneRun):
     """The rows of a matrix.
 
     Attributes:
@@ -70,18 +88,6 @@ class Rows:
     arithmetic: Arithmetic
     tiles: int
     form: str
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        return ()
-
-    @property
-    def most(self) -> tuple[int, ...]:
-        return ()
-
-    @property
-    def run(self) -> int:
-        return self.depth
 
     @property
     def _row_bytes(self) -> int:
