@@ -97,10 +97,10 @@ class RowSumLoops(ExtremeLoops):
             totals = self._chains(row, function.index(0), function.index(aligned), lanes, totals)
         for start in range(aligned, whole, lanes):
             made, terms = self._vector_of_row(row, function.index(start), lanes)
-            self._store_row(made, row, function.index(start), lanes)
+            self._store_row(made, row, function.index(start))
             sums = [one + term for one, term in zip(sums, terms, strict=True)]
         if last is not None:
-            self._store_row(last, row, function.index(row.size - lanes), lanes)
+            self._store_row(last, row, function.index(row.size - lanes))
         found = []
         for number, value in enumerate(sums):
             for chain in totals[number * chains : (number + 1) * chains]:
@@ -119,7 +119,7 @@ class RowSumLoops(ExtremeLoops):
             found = list(values)
             for chain in range(count):
                 made, terms = self._vector_of_row(row, start + chain * lanes, lanes)
-                self._store_row(made, row, start + chain * lanes, lanes)
+                self._store_row(made, row, start + chain * lanes)
                 for number, term in enumerate(terms):
                     found[number * count + chain] = found[number * count + chain] + term
             loop.next(found)
@@ -136,7 +136,7 @@ class RowSumLoops(ExtremeLoops):
         terms = [emitter.spread(single(emitter.element(op.operands[0], place))) for op in nest.reductions]
         return [(array, value) for array, value in made if array not in nest.unstored], terms
 
-    def _store_row(self, made: Sequence[tuple[Array, Value]], row: Group, start: Value, lanes: int) -> None:
+    def _store_row(self, made: Sequence[tuple[Array, Value]], row: Group, start: Value) -> None:
         nest, symbol = self._nest, Symbol(row.size - 1, value=start)
         self._enter(row, Index(((symbol, 1),)))
         place = nest.at(self._place())

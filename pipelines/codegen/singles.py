@@ -110,7 +110,7 @@ def _scatter(generator: Generator, op: Op) -> None:
     emitter = Emitter(generator.writer.function, generator.memory)
 
     def load(place: Sequence[Number]) -> Value:
-        found = emitter.element(starts, _place(emitter, place, starts.shape))
+        found = emitter.element(starts, _place(place, starts.shape))
         assert isinstance(found, Value)
         return found
 
@@ -121,14 +121,14 @@ def _scatter(generator: Generator, op: Op) -> None:
 
     def computed(place: Sequence[Number]) -> list[Element]:
         with emitter.scope():
-            return [emitter.element(change, _place(emitter, place, change.shape)) for change in changes]
+            return [emitter.element(change, _place(place, change.shape)) for change in changes]
 
     is_stored = all(generator.in_memory(change) for change in changes)
     updates = [generator.elements(change) for change in changes] if is_stored else computed
     geometry.write(generator.writer.function, targets, load, updates, joined)
 
 
-def _place(emitter: Emitter, numbers: Sequence[Number], shape: Sequence[int]) -> Place:
+def _place(numbers: Sequence[Number], shape: Sequence[int]) -> Place:
     """A place of numbers in the code."""
     return tuple(
         places.Index(((places.Symbol(max(size - 1, 0), value=number), 1),))

@@ -599,7 +599,7 @@ class Planner:
             for step in steps
         }
         _order_effects(steps, before)
-        self._order_updates(steps, before, maker)
+        self._order_updates(steps, before)
         order: list[Step] = []
         for step in steps:
             order.append(step)
@@ -619,7 +619,7 @@ class Planner:
                     break
         return sorted_steps(order, before)
 
-    def _order_updates(self, steps: list[Step], before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
+    def _order_updates(self, steps: list[Step], before: dict[Step, set[Step]]) -> None:
         """Let what reads an array run before the array is changed in place, where that is possible."""
         readers: dict[Array, list[Step]] = defaultdict(list)
         for step in steps:

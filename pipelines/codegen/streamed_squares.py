@@ -174,7 +174,7 @@ class StreamedSquares(CrossedLoops):
             pitch=tile.pitch,
         )
 
-    def _fetch_others(self, crossing: Crossing, tile: _Tile, part: _Part) -> None:
+    def _fetch_others(self, crossing: Crossing, tile: _Tile) -> None:
         """Fetch the next part of what is read in the order of the result, a row of which is a few lines as well."""
         function, nest, second = self._function, self._nest, crossing.second
         place, found = nest.analysis(self._in_memory)
@@ -201,7 +201,7 @@ class StreamedSquares(CrossedLoops):
         address = function.cast("ptrtoint", function.offset(memory.pointer, storage(result.element), number), I64)
         # Elements of the line that the part begins in, before it.
         before = (address & (LINE - 1)).udiv(size)
-        self._fetch_others(crossing, tile, part)
+        self._fetch_others(crossing, tile)
         head = ((function.index(tile.line) - before) & (tile.line - 1)).minimum(part.size)
         end = part.begin + part.size
         start = part.is_first.where(part.begin + head, part.begin - before)

@@ -287,7 +287,7 @@ class SumLoops(RowTreeLoops):
                     line.store(element, column)
             self._add_lines(self._pieces_of(reduced), {}, lines, begin, stop, last, length)
             with function.loop(0, stop) as column, self._emitter.scope():
-                self._enter_column(last, begin, column, length)
+                self._enter_column(last, begin, column)
                 number = self._result_number()
                 for line, result in zip(lines, results, strict=True):
                     self._store(result, line.load(column), number)
@@ -305,7 +305,7 @@ class SumLoops(RowTreeLoops):
         if not pieces:
             for first, end in self._vector_pieces(stop):
                 with self._function.loop(first, end) as column, self._emitter.scope():
-                    self._enter_column(last, begin, column, length)
+                    self._enter_column(last, begin, column)
                     self._add_to(lines, column)
             return
         piece, *rest = pieces
@@ -335,7 +335,7 @@ class SumLoops(RowTreeLoops):
             else:
                 count = function.index(end) - function.index(start)
                 whole = function.index(start) + (count - count.urem(_ROWS_AT_ONCE))
-            self._add_several(group, (start, whole), lines, begin, stop, last, length)
+            self._add_several(group, (start, whole), lines, begin, stop, last)
             start = whole
         with self._function.loop(start, end) as counter, self._emitter.scope():
             self._enter(group, counter)
@@ -386,7 +386,6 @@ class SumLoops(RowTreeLoops):
         begin: Value,
         stop: Value | int,
         last: Group,
-        length: int,
     ) -> None:
         """Add rows, some at once: a line is read and written less often, and more is on its way from memory.
 
@@ -396,7 +395,7 @@ class SumLoops(RowTreeLoops):
         with function.loop(*rows, _ROWS_AT_ONCE) as counter, emitter.scope():
             for first, end in self._vector_pieces(stop):
                 with function.loop(first, end) as column, emitter.scope():
-                    self._enter_column(last, begin, column, length)
+                    self._enter_column(last, begin, column)
                     before = [part for line in lines for part in parts(line.load(column))]
                     values = self._begun(before)
                     for row in range(_ROWS_AT_ONCE):
@@ -408,5 +407,5 @@ class SumLoops(RowTreeLoops):
                     for line in lines:
                         line.store(element_of(line.element, given), column)
 
-    def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
+    def _enter_column(self, last: Group, begin: Value, column: Value) -> None:
         self._enter(last, sum_of(begin, last.size, column) if not begin.is_constant else column)

@@ -51,7 +51,7 @@ def _found(call: CustomCall, left: bool, right: bool) -> list[Value]:
     balanced = Balanced(flat)
     t, z, missing = schur(balanced.matrix, vectors=left or right)
     values = eigenvalues(t)
-    triangle, basis = _complex_form(t, z, values) if z is not None else (None, None)
+    triangle, basis = _complex_form(t, z) if z is not None else (None, None)
     vectors = []
     for is_left, wanted in ((True, left), (False, right)):
         if wanted and triangle is not None and basis is not None:
@@ -67,7 +67,7 @@ def _found(call: CustomCall, left: bool, right: bool) -> list[Value]:
     return [ops.reshape(x, shape.dimensions) for x, shape in zip(results, shapes, strict=True)]
 
 
-def _complex_form(t: Number, z: Number, values: Number) -> tuple[Number, Number]:
+def _complex_form(t: Number, z: Number) -> tuple[Number, Number]:
     """T triangular and Z of a Schur form, with two parts: pairs of rows of a real one are split."""
     if t.im is not None:
         return t, z

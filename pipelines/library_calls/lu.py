@@ -93,7 +93,7 @@ def factored(a: Value) -> list[Value]:
     def turn(start: Value, a: Value, pivots: Value, rows: Value, info: Value) -> list[Value]:
         stop = ops.min(start + width, k)
         panel = matrix_transpose(columns_at(a, start, width))
-        panel, order, pivots, info = _panel(panel, rows, pivots, info, start, stop)
+        panel, order, pivots, info = _panel(panel, pivots, info, start, stop)
         a = with_columns(_in_order(a, order), matrix_transpose(panel), start)
         if length > width:
             a = _beside_panel(a, panel, start, stop)
@@ -107,7 +107,7 @@ def factored(a: Value) -> list[Value]:
     return [a, pivots, ops.slice(rows, [0, 0, 0], [batch, 1, m], [1, 1, 1]), info]
 
 
-def _panel(panel: Value, rows: Value, pivots: Value, info: Value, start: Value, stop: Value) -> list[Value]:
+def _panel(panel: Value, pivots: Value, info: Value, start: Value, stop: Value) -> list[Value]:
     """Factor columns ``start .. stop - 1``, given as the rows of ``panel``; also the order that its exchanges make."""
     batch, _, height = panel.dims
     places = ops.iota("s32", (batch, 1, height), 2)

@@ -40,11 +40,11 @@ def sort(frame: Frame, op: Any) -> None:
         dimension=i64(along),
         is_stable=op.attributes["is_stable"] if "is_stable" in op.attributes else flag(False),
     )
-    _compare(op.regions[0].blocks[0], made, len(values))
+    _compare(op.regions[0].blocks[0], made)
     frame.replace(op, [Value(result) for result in list(made.results)[:-1]], [layout] * len(values))
 
 
-def _compare(old: Any, made: Any, count: int) -> None:
+def _compare(old: Any, made: Any) -> None:
     """The comparison of records that have one element more: whether they are padding."""
     scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
     types = [argument.type for argument in old.arguments]

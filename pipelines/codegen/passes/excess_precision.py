@@ -489,7 +489,7 @@ def _invariant(loop: ir.Operation) -> set[Any]:
     return found
 
 
-def _chosen(module: ir.Module, all_ops: Sequence[ir.Operation]) -> tuple[set[Any], set[Any], set[Any]]:
+def _chosen(all_ops: Sequence[ir.Operation]) -> tuple[set[Any], set[Any], set[Any]]:
     """The results of what YNN computes, the arrays of bf16 that it does not round, and those that nobody rounds."""
     own: set[Any] = set()
     exact: set[Any] = set()
@@ -522,7 +522,7 @@ class LegalizeExcessPrecision(Pass):
         _CLEAN.run(module)
         with in_context(module):
             all_ops = operations(module)
-            rewriter = _Rewriter(*_chosen(module, all_ops))
+            rewriter = _Rewriter(*_chosen(all_ops))
             for op in all_ops:
                 rewriter.rewrite(op)
 

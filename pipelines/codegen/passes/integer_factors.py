@@ -152,7 +152,7 @@ def _scaled(op: ir.Operation, facts: KnownValues, left: int) -> Factor | None:
 
 def _centered(op: ir.Operation, facts: KnownValues, left: int) -> Factor | None:
     zero = spread_of(op.operands[1], facts)
-    if zero is None or not _is_integral(zero, op.operands[1]):
+    if zero is None or not _is_integral(zero):
         return None
     inner = _factor(op.operands[0], facts, left)
     if inner is None or not inner.is_plain:
@@ -162,7 +162,7 @@ def _centered(op: ir.Operation, facts: KnownValues, left: int) -> Factor | None:
     return replace(inner, zero=zero)
 
 
-def _is_integral(zero: Spread, value: SSAValue) -> bool:
+def _is_integral(zero: Spread) -> bool:
     """Whether zero points are integers of 8 bits, for all that is known."""
     if zero.array is not None:
         return bool((zero.array == np.round(zero.array)).all() and (np.abs(zero.array) <= 255).all())

@@ -415,12 +415,8 @@ def by_pixels(axes: Sequence[Axis], features: int, rows: int, arithmetic: Arithm
     )
 
 
-def by_planes(axes: Sequence[Axis], features: int, rows: int, slack: int, arithmetic: Arithmetic) -> Copy:
-    """A copy of rows with a plane for each feature, dealt out so that windows are next to each other.
-
-    Args:
-        slack: elements that may be read behind the last plane.
-    """
+def by_planes(axes: Sequence[Axis], features: int, rows: int, arithmetic: Arithmetic) -> Copy:
+    """A copy of rows with a plane for each feature, dealt out so that windows are next to each other."""
     phases = tuple(axis.stride for axis in axes)
     sizes = [-(-size // count) for size, count in zip((rows, *(axis.padded for axis in axes[1:])), phases, strict=True)]
     strides, step = [], bits_of(arithmetic.element) // 8
@@ -431,7 +427,6 @@ def by_planes(axes: Sequence[Axis], features: int, rows: int, slack: int, arithm
     for count in reversed(phases):
         phase_strides.append(step)
         step *= count
-    size = step * features + slack * bits_of(arithmetic.element) // 8
     return Copy(
         tuple(axes),
         features,
@@ -439,6 +434,6 @@ def by_planes(axes: Sequence[Axis], features: int, rows: int, slack: int, arithm
         step,
         phases,
         tuple(reversed(phase_strides)),
-        size,
+        step * features,
         arithmetic,
     )

@@ -100,7 +100,7 @@ def plan(one: Convolution, machine: Machine) -> PlanesPlan:
 def _chunk(one: Convolution, rows: int, machine: Machine) -> tuple[PlanesPlan, int]:
     """The plan for chunks of so many rows, and the bytes of the larger of its copy and its sums."""
     size = bits_of(one.sums) // 8
-    copy = images.by_planes(one.axes, one.inputs, one.axes[0].rows_for(rows), 0, one_by_one(one.sums))
+    copy = images.by_planes(one.axes, one.inputs, one.axes[0].rows_for(rows), one_by_one(one.sums))
     in_place = _is_in_place(one)
     pitches = one.image.spatial if in_place else tuple(stride // size for stride in copy.strides)
     counts = [rows, *(axis.out for axis in one.axes[1:])]
