@@ -53,9 +53,9 @@ def detections(node: Node) -> Any:
     places = ops.select(is_box, places, fill([kept], 0, "s32"))
     found, order = _sorted(take(scores, places, 0))
     dims = [kept, per]
-    flat = [ops.reshape(window(each_row, 1, 0, per), [kept * per]) for each_row in (found, order)]
+    firsts = [ops.reshape(window(each_row, 1, 0, per), [kept * per]) for each_row in (found, order)]
     wide = [ops.reshape(ops.broadcast_in_dim(each_row, dims, [0]), [kept * per]) for each_row in (places, is_box)]
-    return _results(corners, wide[0], flat[1], flat[0], wide[1], most, per)
+    return _results(corners, wide[0], firsts[1], firsts[0], wide[1], most, per)
 
 
 def _decoded(encodings: Value, anchors: Value, said: dict[str, Any]) -> Value:
