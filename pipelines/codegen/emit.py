@@ -87,11 +87,6 @@ class Emitter(Rules):
         yield
         self._scopes.pop()
 
-    def forget(self) -> None:
-        """Compute everything again from here on, because memory was written."""
-        for scope in self._scopes:
-            scope.clear()
-
     def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
         for scope in reversed(self._scopes):
             if key in scope:

@@ -54,10 +54,6 @@ class Index:
         """A bound: no value is above it."""
         return self.offset + sum(symbol.most * factor for symbol, factor in self.terms if factor > 0)
 
-    @property
-    def is_constant(self) -> bool:
-        return not self.terms
-
     def __add__(self, other: Index | int) -> Index:
         if isinstance(other, int):
             return Index(self.terms, self.offset + other) if other else self

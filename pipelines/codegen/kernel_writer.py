@@ -13,7 +13,7 @@ from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.emit import Memory
 from hloforge.pipelines.codegen.kernel_program import ENTRY, FEW_PASSES
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, I32, I64, POINTER, Value
+from hloforge.pipelines.codegen.lang.values import I32, I64, POINTER, Value
 from hloforge.pipelines.codegen.slots import Slot, Where
 
 # Of ``iree_hal_executable_dispatch_state_v0_t``, in bytes.
@@ -68,13 +68,6 @@ class KernelWriter:
     def let(self, slot: Slot, memory: Memory) -> None:
         """Let a slot be found at another address in the code that follows."""
         self._memories[slot] = memory
-
-    def scratch(self, size: int, *, where: Slot | None) -> Value:
-        """Memory for an algorithm: a slot, or the stack."""
-        if where is not None:
-            return self._pointer(where)
-        self.stack += size
-        return self.function.stack(I8, size)
 
     def _pointer(self, slot: Slot) -> Value:
         if slot.where is Where.STACK:

@@ -41,10 +41,6 @@ class Combiner:
         self.width = len(self.arguments) // 2
         self.returned = list(list(self.block.operations)[-1].operation.operands)
 
-    @property
-    def types(self) -> list[Any]:
-        return [argument.type for argument in self.arguments]
-
     def is_overwrite(self, number: int) -> bool:
         """Whether result ``number`` is its update."""
         return bool(self.returned[number] == self.arguments[self.width + number])
