@@ -67,7 +67,7 @@ def emit(
     """
     if factors is None and op in generator.strips:
         factors = generator.pointer(op.operands[0]), generator.writer.memory(generator.strips[op]).pointer
-    lhs, rhs = factors or tuple(map(generator.pointer, op.operands))
+    lhs, rhs = factors or tuple(map(generator.pointer, op.operands[:2]))
     # Nobody stores where sums would be.
     out = lhs if after else generator.pointer(op.result)
     scratch = scratch_of(generator, product.scratch(generator.machine), share)

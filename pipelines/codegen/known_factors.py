@@ -15,6 +15,7 @@ from hloforge.dialect.dense_values import constant_of
 from hloforge.pipelines.codegen.contractions import is_complex_product, product_of
 from hloforge.pipelines.codegen.convolutions import convolution_of
 from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.grouped_products import grouped_product_of
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS
 from hloforge.pipelines.codegen.products.strips import Strips
 
@@ -60,7 +61,11 @@ def _products(generator: Generator, array: Array) -> dict[Op, tuple[Strips, int]
                 return {}
             found |= more
             continue
-        if reader.name not in PRODUCTS or array is not reader.operands[1] or array is reader.operands[0]:
+        if (
+            reader.name not in (*PRODUCTS, "grouped_product")
+            or array is not reader.operands[1]
+            or array is reader.operands[0]
+        ):
             return {}
         key = _packed(generator, reader)
         if key is None:
@@ -76,6 +81,9 @@ def _is_unread(op: Op) -> bool:
 def _packed(generator: Generator, op: Op) -> tuple[Strips, int] | None:
     if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
+    if op.name == "grouped_product":
+        strips = grouped_product_of(op, generator.extensions).packed(generator.machine)
+        return (strips, 0) if strips else None
     if op.name == "dot_general":
         strips = product_of(op, generator.extensions).packed(generator.machine)
         return (strips, 0) if strips else None

@@ -15,6 +15,7 @@ from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedInd
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.few_bins import LegalizeFewBins
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
+from hloforge.pipelines.codegen.passes.grouped_products import LegalizeGroupedProducts
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.image_layouts import LegalizeImageLayouts
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
@@ -100,6 +101,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(FoldKnownSizes(), "CHLO's expansions ask for sizes that types say"),
     Stage(NativePass("func.func(stablehlo-legalize-deprecated-ops)"), "dot, broadcast, unary_einsum as general ones"),
     Stage(DecomposeEinsum(), "products by their labels as dot_general"),
+    Stage(LegalizeGroupedProducts(), "expansions of ragged products, before products change their forms and long sums"),
     Stage(DecomposeDotAlgorithm(), "how a product is computed: with more or fewer bits of the factors"),
     Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),

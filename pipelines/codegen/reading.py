@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hloforge.dialect.marks import BYTE_TABLE, HOST_CALL, KEY, RNG_BLOCKS
+from hloforge.dialect.marks import BYTE_TABLE, GROUPED_PRODUCT, HOST_CALL, KEY, RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
@@ -18,6 +18,7 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.hoisting import hoist
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS, unwidened
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.library_calls.registry import target_of
 
 _PREFIXES = ("stablehlo.", "chlo.", "func.")
 _RETURN = "return"
@@ -131,6 +132,8 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
         name = "host_call"
     if BYTE_TABLE in operation.attributes:
         name, operands = "byte_table", tuple(map(_bits, operands))
+    if name == "custom_call" and target_of(operation) == GROUPED_PRODUCT:
+        name = "grouped_product"
     if name in PRODUCTS:
         operands = tuple(map(unwidened, operands))
     op = Op(name, operands, operation, block)

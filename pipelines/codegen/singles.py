@@ -31,6 +31,7 @@ from hloforge.pipelines.codegen.emit import Emitter
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.grouped_products import grouped_product_workgroups, write_grouped_product
 from hloforge.pipelines.codegen.lang.float_state import usual_floats
 from hloforge.pipelines.codegen.lang.values import I1, I32, I64, POINTER, Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
@@ -275,6 +276,7 @@ _WRITERS: dict[str, _Writer] = {
     "custom_call": write_factorization,
     "dot_general": _dot_general,
     "fft": write_fft,
+    "grouped_product": write_grouped_product,
     "host_call": _host_call,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
@@ -288,5 +290,6 @@ _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "convolution": convolution_workgroups,
     "dot_general": _product_workgroups,
     "fft": fft_workgroups,
+    "grouped_product": grouped_product_workgroups,
     "triangular_solve": factorization_workgroups,
 }

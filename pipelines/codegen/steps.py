@@ -74,6 +74,7 @@ ALGORITHMS = frozenset(
         "host_call",
         "util.call",
         "byte_table",
+        "grouped_product",
     ]
 )
 

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import BFLOAT, I8, Number, Value, bits_of, is_float
@@ -245,6 +245,12 @@ def _whole(size: int) -> int:
     return -(-size // _LINE) * _LINE
 
 
+class _WriteStrip(Protocol):
+    """Writes a strip by a tile."""
+
+    def __call__(self, tile: Tile, *, follows: bool) -> None: ...
+
+
 class TiledProduct:
     """Writes the loops of a product.
 
@@ -321,14 +327,19 @@ class TiledProduct:
                 else:
                     self._whole_depth(batch, lhs, rhs, begin, end, columns)
 
-            ending = self._last_tile()
-            if ending == self.plan.tile or counts[2] == 1:
-                write(ending, follows=gemm.n % ending.columns == 0)
-            else:
-                with function.if_(strip.equals(counts[2] - 1)):
-                    write(ending, follows=gemm.n % ending.lanes == 0)
-                with function.if_(strip < counts[2] - 1):
-                    write(self.plan.tile, follows=True)
+            self._by_last_tile(strip, write)
+
+    def _by_last_tile(self, strip: Value, write: _WriteStrip) -> None:
+        """Write a strip by its tile: that of the last one may be another."""
+        function, gemm, count = self.function, self.gemm, units(self.gemm, self.plan)[2]
+        ending = self._last_tile()
+        if ending == self.plan.tile or count == 1:
+            write(ending, follows=gemm.n % ending.columns == 0)
+            return
+        with function.if_(strip.equals(count - 1)):
+            write(ending, follows=gemm.n % ending.lanes == 0)
+        with function.if_(strip < count - 1):
+            write(self.plan.tile, follows=True)
 
     def _last_tile(self) -> Tile:
         """The tile of the last strip: one of its own where this saves time."""
