@@ -24,6 +24,7 @@ from hloforge.pipelines.codegen.passes.known_divisors import LegalizeKnownDiviso
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
+from hloforge.pipelines.codegen.passes.reduction_orders import LegalizeReductionOrders
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
@@ -119,6 +120,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
+    Stage(LegalizeReductionOrders(), "images have features last by now; what has many rows then is in parts"),
     Stage(
         LegalizeTallReductions(), "workers share rows; longer sums are in parts, and images have features last by now"
     ),
