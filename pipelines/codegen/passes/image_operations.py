@@ -56,6 +56,8 @@ def images_of(op: ir.Operation) -> list[SSAValue]:
         found = [op.operands[0]] if len(op.results) == 1 and _keeps_order(op) else []
     elif op.name == "stablehlo.broadcast_in_dim":
         found = [op.results[0], *(op.operands if _is_stretched(op) else ())]
+    elif op.name == "stablehlo.gather":
+        found = [op.operands[0], op.results[0]] if _gathers_pixels(op) else []
     else:
         found = []
     return [value for value in found if is_image(value)]
@@ -82,6 +84,20 @@ def _is_stretched(op: ir.Operation) -> bool:
     """Whether a broadcast repeats images along dimensions of one element."""
     rank = Value(op.results[0]).rank
     return Value(op.operands[0]).rank == rank and integers(op, "broadcast_dimensions") == list(range(rank))
+
+
+def _gathers_pixels(op: ir.Operation) -> bool:
+    """Whether all images and features of some pixels are gathered, as interpolation does."""
+    if not (is_image(op.operands[0]) and is_image(op.results[0])):
+        return False
+    numbers, whole = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"]), Value(op.operands[0])
+    windows = [d for d in range(whole.rank) if d not in numbers.collapsed_slice_dims]
+    return (
+        whole.rank == Value(op.results[0]).rank
+        and not numbers.operand_batching_dims
+        and windows[:2] == list(numbers.offset_dims)[:2] == [0, 1]
+        and integers(op, "slice_sizes")[:2] == list(whole.dims[:2])
+    )
 
 
 def moves_nothing(dims: Sequence[int]) -> bool:
@@ -138,6 +154,8 @@ class Reorder:
             return self._convolution(op)
         if op.name == "stablehlo.broadcast_in_dim":
             return self._broadcast(op)
+        if op.name == "stablehlo.gather":
+            return self._gather(op)
         images = images_of(op)
         operands = [self.image(value) if value in images else self.plain(value) for value in op.operands]
         order = last(Value(images[0]).rank)
@@ -161,6 +179,28 @@ class Reorder:
         places = [place[d] for d in integers(op, "broadcast_dimensions")]
         order = sorted(range(len(places)), key=places.__getitem__)
         return ops.broadcast_in_dim(reordered(self.plain(op.operands[0]), order), dims, sorted(places))
+
+    def _gather(self, op: ir.Operation) -> Value:
+        numbers, result = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"]), Value(op.results[0])
+        order = last(result.rank)
+        # Pixels are one dimension further to the front, and features behind them.
+        moved = stablehlo.GatherDimensionNumbers.get(
+            offset_dims=[0, *(d - 1 for d in list(numbers.offset_dims)[2:]), result.rank - 1],
+            collapsed_slice_dims=[d - 1 for d in numbers.collapsed_slice_dims],
+            operand_batching_dims=[],
+            start_indices_batching_dims=[],
+            start_index_map=[d - 1 if d > 1 else d * (result.rank - 1) for d in numbers.start_index_map],
+            index_vector_dim=numbers.index_vector_dim,
+        )
+        sizes = integers(op, "slice_sizes")
+        attributes = {name: op.attributes[name] for name in op.attributes} | {
+            "dimension_numbers": moved,
+            "slice_sizes": i64s(sizes[d] for d in order),
+        }
+        type_ = ir.RankedTensorType.get(
+            [result.dims[d] for d in order], ir.RankedTensorType(op.results[0].type).element_type
+        )
+        return emit(op.name, [self.image(op.operands[0]), self.plain(op.operands[1])], type_, **attributes)
 
     def _convolution(self, op: ir.Operation) -> Value:
         numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])

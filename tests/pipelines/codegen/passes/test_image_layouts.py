@@ -20,7 +20,7 @@ from hloforge.runtime.reference.engines import reference
 from tests.pipelines.codegen.jax_programs import check, normal
 from tests.pipelines.codegen.whole_programs import compiled
 
-_KINDS = ["conv", "depthwise", "groups", "norm", "pool", "mean", "gate", "join", "slice", "pad", "turn"]
+_KINDS = ["conv", "depthwise", "groups", "norm", "pool", "mean", "gate", "join", "slice", "pad", "turn", "resize"]
 
 
 def _weights(*shape: int) -> np.ndarray[Any, Any]:
@@ -65,6 +65,10 @@ def _layer(data: st.DataObject, x: Any, number: int) -> Any:
         return x * jax.nn.sigmoid(_conv(pooled, _weights(count, count, *(1,) * space)))
     if kind == "join":
         return jnp.concatenate([x, jnp.tanh(x), x * number], data.draw(st.integers(1, x.ndim - 1)))
+    if kind == "resize":
+        rows, columns = np.array([0, x.shape[2] - 1, 0], np.int32), np.arange(0, x.shape[-1], 2, dtype=np.int32)
+        # Rows of pixels, and pixels by both coordinates.
+        return x[:, :, rows[:, None], columns[None, :]] + x[:, :, rows][..., columns] if space == 2 else x[:, :, rows]
     if kind == "slice":
         kept = slice(max(count // 2, 1)), slice(1, None), slice(None, None, 2)
         return x[(slice(None), *kept)[: x.ndim]] if min(x.shape[2:]) > 3 else x
