@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.passes.image_layouts import LegalizeImageLayouts
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_divisors import LegalizeKnownDivisors
+from hloforge.pipelines.codegen.passes.known_exponents import LegalizeKnownExponents
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
@@ -86,6 +87,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeSingleTerms(), "sums of one term are elementwise; roundings and products below see what is left"),
     Stage(LegalizeFewBins(), "reductions, of which passes below change some; single windows are updates"),
     Stage(LegalizeSingleWindows(), "updates of a part are elementwise; roundings below see what is around them"),
+    Stage(LegalizeKnownExponents(), "products where powers were; roundings below see them"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRunningReductions(), "sums of 16-bit floats in XLA's order; widened ones are f32 by now"),

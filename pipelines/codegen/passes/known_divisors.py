@@ -22,6 +22,7 @@ from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
@@ -31,7 +32,7 @@ from hloforge.pipelines.evaluation.known import KnownValues
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
-_TYPES = frozenset({"f16", "bf16", "f32", "f64"})
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 _VIEWS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape"})
 # A quotient by it is no subnormal number of f16, unless it is below 1 anyway.
 _LARGEST = 2.0**10
@@ -41,9 +42,9 @@ _LARGEST = 2.0**10
 def by_power_of_two(op: ir.Operation) -> Replacement:
     """Take the multiples away."""
     x = Value(op.operands[0])
-    if x.element_type.name not in _TYPES or not is_static(op):
+    if x.element_type.name not in FLOATS or not is_static(op):
         return NoMatch("of integers, or of unknown size")
-    divisor = _known(op.operands[1])
+    divisor = known_number(op.operands[1])
     if divisor is None or not 1 <= abs(divisor) <= _LARGEST or frexp(divisor)[0] not in (0.5, -0.5):
         return NoMatch("by another number than a power of two")
     size, factor = ops.abs(x), abs(divisor)
@@ -51,10 +52,12 @@ def by_power_of_two(op: ir.Operation) -> Replacement:
     return _with_sign_of(ops.sub(size, ops.mul(whole, full(x, factor))), x)
 
 
-def _known(value: SSAValue) -> float | None:
+def known_number(value: SSAValue) -> float | None:
     """The number that an array repeats."""
     while (op := defining_op(value)) is not None and op.name in _VIEWS:
         value = op.operands[0]
+    if op is not None and op.name == "stablehlo.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+        return float(constant_of(op).reshape(-1)[0])
     array = known_array(value, KnownValues(1))
     return None if array is None or array.size != 1 else float(array.item())
 
