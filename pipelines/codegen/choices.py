@@ -22,10 +22,10 @@ def place_of(op: Op) -> int | None:
     dims = op.integers("dimensions")
     if len(op.results) != 2 or len(dims) != 1:
         return None
-    return next((number for number, array in enumerate(op.operands[:2]) if _counts(array, dims[0])), None)
+    return next((number for number, array in enumerate(op.operands[:2]) if counts_along(array, dims[0])), None)
 
 
-def _counts(array: Array, dim: int) -> bool:
+def counts_along(array: Array, dim: int) -> bool:
     """Whether the elements of an array are the places along a dimension."""
     op = array.op
     if op is None:
@@ -34,5 +34,5 @@ def _counts(array: Array, dim: int) -> bool:
         return ir.IntegerAttr(op.attribute("iota_dimension")).value == dim
     if op.name == "broadcast_in_dim":
         places = op.integers("broadcast_dimensions")
-        return dim in places and _counts(op.operands[0], places.index(dim))
+        return dim in places and counts_along(op.operands[0], places.index(dim))
     return False

@@ -11,6 +11,7 @@ from hloforge.pipelines.analysis.sort_keys import sort_keys
 from hloforge.pipelines.codegen.algorithms.merge_sort import Less
 from hloforge.pipelines.codegen.algorithms.sort import Sort
 from hloforge.pipelines.codegen.algorithms.sort_keys import Key, Keys, bits_of_key
+from hloforge.pipelines.codegen.choices import counts_along
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.emit import Emitter
@@ -21,6 +22,9 @@ from hloforge.pipelines.codegen.scalars import Computation, combine
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
+
+# Integers that no place exceeds.
+_COUNTS = frozenset({"i32", "i64", "ui32", "ui64"})
 
 
 def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
@@ -86,6 +90,10 @@ def _order(emitter: Emitter, op: Op) -> Keys | Less:
             return flag
 
         return less
+    last = _argument(found[-1].value)
+    # Equal records keep their order, which is all that a number of each place adds.
+    if len(found) > 1 and last is not None and not found[-1].descending and _numbers_places(op, last):
+        found = found[:-1]
     numbers = [_argument(key.value) for key in found]
     types = [operand.element for operand in op.operands]
     if all(number is not None for number in numbers):
@@ -104,6 +112,12 @@ def _order(emitter: Emitter, op: Op) -> Keys | Less:
         return values
 
     return Keys(tuple(max(8, elements.size(array.element) * 8) for array in arrays), compute)
+
+
+def _numbers_places(op: Op, number: int) -> bool:
+    """Whether an operand counts the places along which is sorted, in a type that holds them."""
+    operand = op.operands[number]
+    return operand.element in _COUNTS and counts_along(operand, _dimension(op))
 
 
 def _argument(value: Any) -> int | None:

@@ -20,3 +20,27 @@ def test_the_dimension_of_a_sort(attributes: str) -> None:
           return %0 : tensor<5x7xf32> }}""",
         np.random.default_rng(3).standard_normal((5, 7)).astype(np.float32),
     )
+
+
+@pytest.mark.parametrize(("size", "kept"), [(60, 5), (700, 3), (700, 100), (3000, 300), (3000, 3000), (300, 300)])
+@pytest.mark.parametrize("element", ["i32", "i8"])
+def test_places_as_the_last_key(size: int, kept: int, element: str) -> None:
+    """Of equal numbers the first place; places that a byte does not hold are numbers like others."""
+    check(
+        f"""func.func @main(%a: tensor<2x{size}xf32>) -> (tensor<2x{kept}xf32>, tensor<2x{kept}x{element}>) {{
+          %i = stablehlo.iota dim = 1 : tensor<2x{size}x{element}>
+          %0:2 = "stablehlo.sort"(%a, %i) ({{
+          ^bb0(%x: tensor<f32>, %y: tensor<f32>, %p: tensor<{element}>, %q: tensor<{element}>):
+            %1 = stablehlo.compare GT, %x, %y, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            %2 = stablehlo.compare EQ, %x, %y, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            %3 = stablehlo.compare LT, %p, %q : (tensor<{element}>, tensor<{element}>) -> tensor<i1>
+            %4 = stablehlo.and %2, %3 : tensor<i1>
+            %5 = stablehlo.or %1, %4 : tensor<i1>
+            stablehlo.return %5 : tensor<i1>
+          }}) {{dimension = 1 : i64}} : (tensor<2x{size}xf32>, tensor<2x{size}x{element}>) ->
+            (tensor<2x{size}xf32>, tensor<2x{size}x{element}>)
+          %v = stablehlo.slice %0#0 [0:2, 0:{kept}] : (tensor<2x{size}xf32>) -> tensor<2x{kept}xf32>
+          %w = stablehlo.slice %0#1 [0:2, 0:{kept}] : (tensor<2x{size}x{element}>) -> tensor<2x{kept}x{element}>
+          return %v, %w : tensor<2x{kept}xf32>, tensor<2x{kept}x{element}> }}""",
+        np.random.default_rng(3).integers(-40, 40, (2, size)).astype(np.float32) / 8,
+    )
