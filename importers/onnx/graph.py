@@ -246,7 +246,7 @@ def _fixed(tensors: list[Any]) -> list[Any]:
 def _answers(handler: Handler, node: Node) -> list[Any]:
     """The outputs of an operator's function, with what to say of those that are used and that it does not compute."""
     outputs = _as_list(handler(node))
-    node.check_read()
+    node.check_read(handler)
     for number, name in enumerate(node.proto.output):
         if number >= len(outputs):
             outputs.append(None)

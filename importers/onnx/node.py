@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +28,29 @@ _WITHOUT_EFFECT = {
     *("past_present_share_buffer", "saturate", "seed", "sorted", "type"),
 }
 _ONNX = ("", "ai.onnx")
+_OURS = __name__.rpartition(".")[0]
+
+
+@cache
+def _texts_of(module: str) -> frozenset[str]:
+    """The texts that functions of a file have, and those of our files that it takes functions from."""
+    functions = _functions_of(module)
+    files = {module, *(one.__module__ for one in functions if one.__module__.startswith(_OURS))}
+    return frozenset(text for name in files for one in _functions_of(name) for text in _texts_in(one.__code__))
+
+
+def _functions_of(module: str) -> list[FunctionType]:
+    return [one for one in vars(sys.modules[module]).values() if isinstance(one, FunctionType)]
+
+
+def _texts_in(code: CodeType) -> Iterator[str]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _texts_in(constant)
+        elif isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, tuple):
+            yield from (one for one in constant if isinstance(one, str))
 
 
 class Node:
@@ -53,14 +79,18 @@ class Node:
         self._taken.update(range(len(self._inputs)))
         return self._inputs
 
-    def check_read(self) -> None:
+    def check_read(self, function: Callable[..., Any]) -> None:
         """After the operator's function has run.
 
         Raises:
-            UnsupportedError: the function has not looked at something that says what the operator computes.
+            UnsupportedError: the function has not looked at something that says what the operator computes. Of ONNX's
+                own operators, whose node tests judge the functions, an attribute that its file reads elsewhere means
+                nothing here: exporters write the rule for nearest neighbours where interpolation is linear.
         """
+        elsewhere = _texts_of(function.__module__) if self.proto.domain in _ONNX else frozenset()
+        without_effect = _WITHOUT_EFFECT | elsewhere
         for name, value in self.attributes.items():
-            if name not in self._told and name not in _WITHOUT_EFFECT and not self._is_default(name, value):
+            if name not in self._told and name not in without_effect and not self._is_default(name, value):
                 raise UnsupportedError(f"{self.name} with {name}={value!r} is not imported")
         if self.proto.domain in _ONNX:
             return  # the node tests of ONNX judge its own

@@ -14,6 +14,7 @@ pytest.importorskip("onnx")
 
 import onnx
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 import hloforge
 from hloforge.dialect.errors import ArgumentError, ImporterError, UnsupportedError
@@ -258,3 +259,21 @@ def test_types_that_nobody_knows_are_asked_for() -> None:
     data = helper.make_model(graph, opset_imports=opsets).SerializeToString()
     with pytest.raises(hloforge.UnsupportedError, match="does not say the type of 'y'"):
         hloforge.read(data)
+
+
+def test_attributes_of_other_modes_mean_nothing() -> None:
+    """PyTorch writes the rule for nearest neighbours, and a cubic's coefficient, where it interpolates linearly."""
+    node = helper.make_node(
+        "Resize",
+        ["x", "", "", "sizes"],
+        ["y"],
+        mode="linear",
+        coordinate_transformation_mode="pytorch_half_pixel",
+        nearest_mode="floor",
+        cubic_coeff_a=-0.5,
+    )
+    sizes = {"sizes": np.array([1, 1, 4, 6], np.int64)}
+    data = model([node], {"x": (F32, [1, 1, 2, 3])}, {"y": (F32, [1, 1, 4, 6])}, sizes)
+    x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    (want,) = ReferenceEvaluator(onnx.load_from_string(data)).run(None, {"x": x})
+    np.testing.assert_allclose(np.asarray(hloforge.compile(data).load()(x)), want, rtol=1e-6)
