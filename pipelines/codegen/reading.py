@@ -76,12 +76,14 @@ class _Known(dict[Any, Array]):
     Attributes:
         ops: all operations that were read.
         weights: the names of arrays in a file of weights, by those of their globals.
+        views: reshaped arrays of outer blocks, as inner ones have them.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.ops: list[Op] = []
         self.weights: dict[str, str] = {}
+        self.views: dict[tuple[Array, Block], Array] = {}
 
 
 def _block(
@@ -112,6 +114,21 @@ def _block(
     return block
 
 
+def _inside(array: Array, block: Block, known: _Known) -> Array:
+    """A reshaped array of a block outside as a view of this one's: what inner blocks read of others has memory."""
+    if array.block is block or array.op is None or array.op.name != "reshape":
+        return array
+    if (array, block) not in known.views:
+        (base,) = array.op.operands
+        view = Op("reshape", (_inside(base, block, known),), array.op.mlir, block)
+        known.ops.append(view)
+        view.operands[0].readers.append(view)
+        view.results = (Array(array.element, array.shape, view, block),)
+        block.ops.append(view)
+        known.views[array, block] = view.result
+    return known.views[array, block]
+
+
 def _bits(array: Array) -> Array:
     """What an array has the bits of."""
     return array.op.operands[0] if array.op is not None and array.op.name == "bitcast_convert" else array
@@ -121,7 +138,7 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
     name = operation.name
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
-    operands = tuple(known[operand] for operand in operation.operands)
+    operands = tuple(_inside(known[operand], block, known) for operand in operation.operands)
     if name == "optimization_barrier":
         known.update(zip(operation.results, operands, strict=True))
         return

@@ -101,3 +101,29 @@ def test_no_pass_copies_a_factor() -> None:
     one = _kernels(lambda x, w: x.reshape(-1, 24) @ w.reshape(24, 32), normal(5, 8, 24), weights)
     other = _kernels(lambda x, w: x @ w, normal(40, 24), np.reshape(weights, (24, 32)))
     assert one == other
+
+
+def test_loops_read_reshaped_arrays_where_they_lie() -> None:
+    """Stacked layers that were reshaped before the loop, also where the loop changes the array that they are."""
+
+    def layers(x: Any, w: Any) -> Any:
+        return lax.scan(lambda x, matrix: (jnp.tanh(x @ matrix), x.sum()), x, w.reshape(6, 16, 16))
+
+    def changed(_: Any, w: Any) -> Any:
+        stacked = w.reshape(6, 16, 16)
+
+        def body(i: Any, carry: Any) -> Any:
+            return carry.at[i].multiply(0.5) + lax.dynamic_index_in_dim(stacked, 5 - i, 0, keepdims=False).sum()
+
+        return lax.fori_loop(0, 6, body, w)
+
+    def branch(x: Any, w: Any) -> Any:
+        stacked = (w + 1).reshape(6, 16, 16)
+        return lax.cond(x[0, 0] > 0, lambda: stacked[0] @ x.T, lambda: stacked[1:3].sum(0) @ x.T), stacked * 2
+
+    x, w = normal(4, 16), normal(12, 128) / 8
+    for function in (layers, changed, branch):
+        check(function, x, w, tolerance=1e-4)
+    given = np.reshape(w, (6, 16, 16))
+    plain = _kernels(lambda x, w: lax.scan(lambda x, matrix: (jnp.tanh(x @ matrix), x.sum()), x, w), x, given)
+    assert _kernels(layers, x, w) == plain
