@@ -37,6 +37,8 @@ from hloforge.pipelines.framework.machine import Machine
 _COPY_SHARE, _LEAST_CHUNK_ROWS, _CHUNK_ROWS = 2, 256, 1024
 # Of the second-level cache, what rows of windows fill that are laid out at once.
 _LAID_SHARE = 1
+# Rows of a tile that is full.
+_FULL = 8
 # Output features that fill a vector badly, and pixels of a row that make up for it.
 THIN, _WIDE = (1, 2, 3, 5, 6, 7), 8
 
@@ -187,7 +189,9 @@ class Convolution:
             kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
         dense, phases = whole._without_zeros()
         counts, rank = tuple(phase.count for phase in phases), len(self.axes)
-        kept = (1, 2) if rank == 1 and not self._has_single_pixels else (0, rank)
+        kept = tuple(range(rank + 1))
+        if rank == 1 and not self._has_single_pixels:
+            kept = (1, 2) if self._has_rows_of_images else (0, 2)
         gemm = dense._gemm((self.batch, self.groups, *counts))
         form = self.form()
         if form == "depthwise":
@@ -232,9 +236,19 @@ class Convolution:
         """The same with two spatial dimensions at least.
 
         One that is added has one pixel. Chunks are rows of the first dimension: those of a single one are its pixels.
+        Images whose results are few pixels are rows of one image, so that tiles are full.
         """
         if len(self.axes) > 1:
             return self
+        if self._has_rows_of_images:
+            return replace(
+                self,
+                batch=1,
+                axes=(Axis(self.batch, self.batch, 1), *self.axes),
+                image=replace(self.image, spatial=(self.image.batch, *self.image.spatial)),
+                kernel=replace(self.kernel, spatial=(0, *self.kernel.spatial)),
+                out=replace(self.out, spatial=(self.out.batch, *self.out.spatial)),
+            )
         one = Axis(1, 1, 1)
         if not self._has_single_pixels:
             return replace(
@@ -260,9 +274,15 @@ class Convolution:
 
         Pixels of a row whose features lie apart are woven (``images.py``), and depthwise loops go along a row.
         """
-        if len(self.axes) > 1 or self.form() not in ("pixels", "planes"):
+        if len(self.axes) > 1 or self.form() not in ("pixels", "planes") or self._has_rows_of_images:
             return False
         return self.form() == "planes" or self.image.feature == 1 or self.inputs == 1
+
+    @property
+    def _has_rows_of_images(self) -> bool:
+        """Whether the dimension that is added to a single one are the images."""
+        is_short = len(self.axes) == 1 < self.batch and self.axes[0].out < _FULL
+        return is_short and self.form() == "pixels" and not phases_of(self)
 
     def _gemm(self, batch: tuple[int, ...]) -> Gemm:
         """The product whose rows are pixels of the result, and whose terms are weights by input features.
@@ -380,13 +400,13 @@ class _Pixels(Results):
 
     Attributes:
         convolution: with two spatial dimensions at least.
-        kept: the first spatial dimension that hooks are told of, and the one after the last.
+        kept: which of the image's number and the spatial dimensions hooks are told of.
         bases: phases of each dimension, which are the last ones of the batch.
         along_pixels: whether hooks may be given vectors of pixels.
     """
 
     convolution: Convolution | None = None
-    kept: tuple[int, int] = (0, 2)
+    kept: tuple[int, ...] = (0, 1, 2)
     bases: tuple[int, ...] = ()
     along_pixels: bool = False
 
@@ -414,7 +434,8 @@ class _Pixels(Results):
         if self.bases:
             spatial = [one * base + phase for one, base, phase in zip(spatial, self.bases, phases, strict=True)]
         feature = _in_groups(feature, group, self.convolution.outputs)
-        return [number, *spatial[slice(*self.kept)], feature]
+        found = [number, *spatial]
+        return [*(found[place] for place in self.kept), feature]
 
     def address_of(self, batch: Value, row: Value, column: Value) -> Value:
         assert self.convolution is not None

@@ -330,6 +330,15 @@ def test_random_lines(data: st.DataObject) -> None:
     check(one, machine=small, at_end=data.draw(st.booleans(), "end"), biased=kind == "float")
 
 
+@pytest.mark.parametrize("orders", [PIXELS, ("CNS", "SIO", "NSC"), ("NCS", "OIS", "NSC")])
+def test_few_pixels_of_many_images(orders: tuple[str, str, str]) -> None:
+    """Gradients of a line's weights: images are rows of one, in which tiles are full."""
+    for images, inputs in ((32, 4), (7, 1), (2, 9)):
+        one = convolution(images, [axis(90, 88, low=1, high=1)], inputs, 48, orders=orders)
+        check(one, biased=True)
+        check(replace(one, batch=1), at_end=False)
+
+
 def test_a_line_has_pieces() -> None:
     for orders in (PIXELS, PLANES):
         one = convolution(1, [axis(3000, 3, low=1, high=1)], 80, 96, orders=orders)
