@@ -25,11 +25,15 @@ def _copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 def _addcmul(x: Tensor, first: Tensor, second: Tensor, value: Any = 1) -> Tensor:
-    return x + value * first * second
+    if isinstance(value, Tensor):
+        return x + value * first * second
+    return torch.addcmul(x, first, second, value=value)
 
 
 def _addcdiv(x: Tensor, first: Tensor, second: Tensor, value: Any = 1) -> Tensor:
-    return x + value * (first / second)
+    if isinstance(value, Tensor):
+        return x + value * first / second
+    return torch.addcdiv(x, first, second, value=value)
 
 
 # Where the operator of one tensor has another name, or other arguments.

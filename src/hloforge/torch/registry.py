@@ -138,6 +138,13 @@ def pointwise(
     return register
 
 
+def wider(dtype: Any) -> np.dtype[Any]:
+    """The type that PyTorch computes in within an operator: f32 for 16-bit floats, which it rounds at the end."""
+    dtype = np.dtype(dtype)
+    is_narrow = dtype.itemsize == 2 and bool(jnp.issubdtype(dtype, jnp.floating))
+    return np.dtype(np.float32) if is_narrow else dtype
+
+
 def _as(operand: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(operand, jax.Array | np.ndarray):
         return operand.astype(dtype)

@@ -202,6 +202,13 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     return x * y + z
 
 
+@lowers("aten.addcdiv")
+def addcdiv(call: Call, x: Any, first: Any, second: Any, *, value: Any = 1) -> Any:
+    dtype = call.computed_in(Kind.DEFAULT, wide=True)
+    x, first, second = (converted(each, dtype) for each in (x, first, second))
+    return x + number(value, dtype) * first / second
+
+
 @pointwise("prims.div")
 def prims_div(x: Any, y: Any) -> Any:
     return jax.lax.div(*jnp.broadcast_arrays(x, y)) if x.dtype.kind in "iu" else x / y

@@ -1,4 +1,10 @@
-"""Matrix products and convolutions."""
+"""Matrix products and convolutions.
+
+An operator of PyTorch rounds 16-bit floats once, at its end: products are f32, and so is what the operator adds to them
+or scales them by. The conversion at its end is one of the program's own, which stays, so that each reader takes the
+rounded numbers, as in eager mode and between Inductor's kernels; a product of bf16 alone is one that XLA's rule leaves
+unrounded for readers in f32.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +15,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hloforge.torch.registry import Call, lowers, number
+from hloforge.torch.registry import Call, lowers, number, wider
 
 
 @lowers("aten.mm", "aten.bmm", "aten.matmul", "aten.dot", "aten.mv")
 def product(call: Call, x: Any, y: Any) -> Any:
-    return jnp.matmul(x, y)
+    return _product(x, y)
 
 
 @lowers("aten.linear")
 def linear(call: Call, x: Any, weight: Any, bias: Any = None) -> Any:
     """One product of matrices, whatever the dimensions of x: weight: [out, in]."""
     rows = x.reshape(-1, x.shape[-1]) if x.ndim > 2 else x
-    found = jnp.matmul(rows, weight.T)
-    found = found if bias is None else found + bias
+    found = _product(rows, weight.T)
+    found = found if bias is None else found + bias.astype(wider(bias.dtype))
     return found.reshape(*x.shape[:-1], *found.shape[1:]) if x.ndim > 2 else found
 
 
@@ -39,7 +45,24 @@ def vdot(call: Call, x: Any, y: Any) -> Any:
 
 @lowers("aten.addmm", "aten.baddbmm", "aten.addmv")
 def addmm(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _scaled(jnp.matmul(x, y), alpha) + _scaled(bias, beta) if beta else _scaled(jnp.matmul(x, y), alpha)
+    return _added(bias, _product(x, y), beta, alpha)
+
+
+def _product(x: Any, y: Any) -> Any:
+    """Of matrices, with the sums not rounded yet."""
+    return jnp.matmul(x, y, preferred_element_type=_sums(x))
+
+
+def _sums(x: Any) -> Any:
+    """JAX's ``preferred_element_type`` of a product of such arrays."""
+    wide = wider(x.dtype)
+    return None if wide == x.dtype else wide
+
+
+def _added(bias: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """The sum of both, each scaled, in the product's type."""
+    scaled = _scaled(product, alpha)
+    return scaled + _scaled(bias.astype(wider(bias.dtype)), beta) if beta else scaled
 
 
 def _scaled(x: Any, factor: Any) -> Any:
@@ -61,13 +84,29 @@ def convolution(
     *_: Any,
 ) -> Any:
     """x: [batch, channels, …] or without batch; weight: [out, in / groups, …], transposed [in, out / groups, …]."""
+    result = _convolved(x, weight, stride, padding, dilation, transposed, output_padding, groups, _sums(x))
+    return result if bias is None else result + bias.reshape(-1, *[1] * (weight.ndim - 2)).astype(wider(bias.dtype))
+
+
+def _convolved(
+    x: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    sums: Any = None,
+) -> Any:
+    """A convolution without bias; ``sums`` is its element type, by default the operands'."""
     rank = weight.ndim - 2
     stride, padding, dilation, extra = (_each(given, rank) for given in (stride, padding, dilation, output_padding))
     single = x.ndim == rank + 1
     if single:
         x = x[None]
     if transposed:
-        result = _transposed(x, weight, stride, padding, dilation, extra, groups)
+        result = _transposed(x, weight, stride, padding, dilation, extra, groups, sums)
     else:
         result = jax.lax.conv_general_dilated(
             x,
@@ -77,9 +116,8 @@ def convolution(
             rhs_dilation=dilation,
             feature_group_count=groups,
             dimension_numbers=_numbers(rank),
+            preferred_element_type=sums,
         )
-    if bias is not None:
-        result = result + bias.reshape(-1, *[1] * rank)
     return result[0] if single else result
 
 
@@ -100,6 +138,7 @@ def _transposed(
     dilation: list[int],
     extra: list[int],
     groups: int,
+    sums: Any,
 ) -> Any:
     """The gradient of a convolution with regard to its input: a convolution of the widened input."""
     rank = weight.ndim - 2
@@ -118,6 +157,7 @@ def _transposed(
         rhs_dilation=dilation,
         feature_group_count=groups,
         dimension_numbers=_numbers(rank),
+        preferred_element_type=sums,
     )
 
 
@@ -139,7 +179,7 @@ def convolution_backward(
     """The gradients of a convolution with regard to input, weight and bias, those that are wanted."""
 
     def forward(x: Any, weight: Any) -> Any:
-        return convolution(call, x, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+        return _convolved(x, weight, stride, padding, dilation, transposed, output_padding, groups)
 
     over_x, over_weight = jax.vjp(forward, x, weight)[1](gradient)
     around = tuple(axis for axis in range(gradient.ndim) if axis != gradient.ndim - weight.ndim + 1)
@@ -191,16 +231,16 @@ def cdist(call: Call, x: Any, y: Any, p: float, mode: Any) -> Any:
 
 @lowers("aten.addbmm")
 def addbmm(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    summed = _scaled(jnp.einsum("bij,bjk->ik", x, y), alpha)
-    return summed + _scaled(bias, beta) if beta else summed
+    summed = jnp.einsum("bij,bjk->ik", x, y, preferred_element_type=_sums(x))
+    return _added(bias, summed, beta, alpha)
 
 
 @lowers("aten.addr")
 def addr(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    outer = jnp.outer(x, y).astype(call.dtype)
+    outer = jnp.outer(*(v.astype(wider(call.dtype)) for v in (x, y)))
     if call.dtype == np.bool_:
         return (bias.astype(np.bool_) & bool(beta)) | (outer & bool(alpha))
-    return _scaled(outer, alpha) + _scaled(bias.astype(call.dtype), beta) if beta else _scaled(outer, alpha)
+    return _added(bias.astype(call.dtype), outer, beta, alpha)
 
 
 @lowers("aten._trilinear")
