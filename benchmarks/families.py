@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import hloforge
+from benchmarks.full_size_models import FULL_SIZE_MODELS
 from benchmarks.library_models import LIBRARY_MODELS
 from benchmarks.onnx_models import ONNX, exported
 from benchmarks.pairs import Family, Pair, pytorch_engines
@@ -35,7 +36,8 @@ _HEAD = """\
 `python -m benchmarks.families` measures this table; it needs the extras `torch`, `onnx`, `tensorflow` and `ml`,
 onnxruntime, onnxscript, transformers and the libraries that are named in brackets. Weights are random and sizes small
 (hidden sizes of 64, two layers; 100 trees and 1,000 rows), but timm's and Keras's models have their own, and one image
-of their own; those of the other libraries are in `benchmarks/library_models.py`. *Error* is the largest difference from
+of their own; those of the other libraries are in `benchmarks/library_models.py`, and rows that name tokens, pixels or
+seconds have the sizes that people run (`benchmarks/full_size_models.py`). *Error* is the largest difference from
 the engine's result, relative to its largest number; of a step of training, that of its loss or its gradients. *Compile*
 includes the export. Engines have one thread, and one a processor: onnxruntime for ONNX, eager PyTorch and
 `torch.compile` (Inductor) for PyTorch, `tf.function` without and with XLA for Keras, TFLite's interpreter (XNNPACK) for
@@ -122,6 +124,8 @@ def families() -> Iterator[Family]:
             )
     for name, (library, make) in LIBRARY_MODELS.items():
         yield Family(f"{name} ({library})", "torch.export", lambda make=make: _of_module(make))
+    for name, make in FULL_SIZE_MODELS.items():
+        yield Family(name, "torch.export", lambda make=make: _of_module(make))
     for name, make in TRAINING.items():
         yield Family(f"{name}, training", "torch.compile", lambda make=make: training(make))
     for name, (model, quantize) in ONNX.items():
