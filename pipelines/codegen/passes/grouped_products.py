@@ -20,7 +20,6 @@ when the program is compiled. An infinite number in another group's matrix makes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -33,6 +32,7 @@ from hloforge.dialect.traits import keeps_shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.passes.image_operations import is_made_known, reordered
+from hloforge.pipelines.codegen.passes.other_shapes import elementwise, is_splat, repeated
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -64,7 +64,7 @@ class _Without:
         if op is None or self.left < 0:
             return False
         if op.name == "stablehlo.constant":
-            return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+            return is_splat(op)
         if op.name == "stablehlo.iota":
             return integer(op, "iota_dimension") != self.dimension
         if op.name == "stablehlo.broadcast_in_dim":
@@ -94,16 +94,8 @@ class _Without:
                 )
             return ops.broadcast_in_dim(operand, dims, [kept.index(d) for d in places if d in kept])
         if op.name == "stablehlo.constant":
-            starts, limits = [0] * whole.rank, [1 if d == self.dimension else size for d, size in enumerate(whole.dims)]
-            return ops.reshape(ops.slice(whole, starts, limits), dims)
-        return _elementwise(op, [self.of(one) for one in op.operands], dims)
-
-
-def _elementwise(op: ir.Operation, operands: Sequence[Value], dims: Sequence[int]) -> Value:
-    type_ = ir.RankedTensorType.get(dims, ir.RankedTensorType(op.results[0].type).element_type)
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    made = ir.Operation.create(op.name, [type_], [one.ir for one in operands], attributes)
-    return Value(made.results[0])
+            return repeated(whole, dims)
+        return elementwise(op, [self.of(one) for one in op.operands], dims)
 
 
 @pattern("stablehlo.dot_general")
@@ -153,7 +145,7 @@ def _is_zero(value: SSAValue) -> bool:
     op = defining_op(value)
     while op is not None and op.name == "stablehlo.broadcast_in_dim":
         op = defining_op(op.operands[0])
-    if op is None or op.name != "stablehlo.constant" or not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+    if op is None or op.name != "stablehlo.constant" or not is_splat(op):
         return False
     return not constant_of(op).any()
 

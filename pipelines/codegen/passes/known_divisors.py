@@ -28,6 +28,7 @@ from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.codegen.passes.integer_factors import known_array
+from hloforge.pipelines.codegen.passes.other_shapes import is_splat
 from hloforge.pipelines.evaluation.known import KnownValues
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -56,7 +57,7 @@ def known_number(value: SSAValue) -> float | None:
     """The number that an array repeats."""
     while (op := defining_op(value)) is not None and op.name in _VIEWS:
         value = op.operands[0]
-    if op is not None and op.name == "stablehlo.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+    if op is not None and op.name == "stablehlo.constant" and is_splat(op):
         return float(constant_of(op).reshape(-1)[0])
     array = known_array(value, KnownValues(1))
     return None if array is None or array.size != 1 else float(array.item())

@@ -30,6 +30,7 @@ from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.traits import keeps_shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner, is_static
+from hloforge.pipelines.codegen.passes.other_shapes import elementwise, is_splat, repeated
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -142,7 +143,7 @@ class _InOrder:
         if op is None or op.name in (_RESHAPE, _TRANSPOSE):
             return _Rearranged(value).is_like(self.order)
         if op.name == "stablehlo.constant":
-            return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+            return is_splat(op)
         if op.name == "stablehlo.broadcast_in_dim":
             return True
         rank = Value(value).rank
@@ -161,14 +162,8 @@ class _InOrder:
         if op.name == "stablehlo.broadcast_in_dim":
             return self._repeated(Value(op.operands[0]), integers(op, "broadcast_dimensions"))
         if op.name == "stablehlo.constant":
-            whole = Value(value)
-            return ops.broadcast_in_dim(
-                ops.reshape(ops.slice(whole, [0] * whole.rank, [1] * whole.rank), []), self.sizes, []
-            )
-        type_ = ir.RankedTensorType.get(self.sizes, ir.RankedTensorType(value.type).element_type)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        made = ir.Operation.create(op.name, [type_], [self.of(one).ir for one in op.operands], attributes)
-        return Value(made.results[0])
+            return repeated(Value(value), self.sizes)
+        return elementwise(op, [self.of(one) for one in op.operands], self.sizes)
 
     def _repeated(self, value: Value, places: Sequence[int]) -> Value:
         dims = [self.order.dims[d] if size > 1 else [] for d, size in zip(places, value.dims, strict=True)]
