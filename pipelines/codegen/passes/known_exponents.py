@@ -45,7 +45,7 @@ def by_known_exponent(op: ir.Operation) -> Replacement:
     if x.element_type.name not in FLOATS or not is_static(op):
         return NoMatch("of no floats, or of unknown size")
     exponent = known_number(op.operands[1])
-    if exponent not in _POWERS or (exponent == _TWICE_ROUNDED and x.element_type.bits < 32):
+    if exponent is None or exponent not in _POWERS or (exponent == _TWICE_ROUNDED and x.element_type.bits < 32):
         return NoMatch("another exponent, or one that is not known")
     return _POWERS[exponent](x)
 
