@@ -26,6 +26,8 @@ OPERATORS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "linear": lambda bias, x, y: functional.linear(x, y.T, bias[0]),
     "conv2d": lambda bias, x, y: functional.conv2d(x.T[None, :, :, None], y.T[:, :, None, None], bias[0]),
     "conv_transpose1d": lambda bias, x, y: functional.conv_transpose1d(x.T[None], y[:, :, None], bias[0]),
+    "cumsum": lambda bias, x, y: x.cumsum(0),
+    "cumprod": lambda bias, x, y: x[:9].cumprod(0),
     "addcdiv": lambda bias, x, y: torch.addcdiv(bias[:, :16], x, 1 + x.abs(), value=0.6),
     "foreach_addcdiv": lambda bias, x, y: torch._foreach_addcdiv([bias[:, :16]], [x], [1 + x.abs()], 0.6)[0],
 }

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hloforge.torch.interpreter import converted
-from hloforge.torch.registry import Call, lowers
+from hloforge.torch.registry import Call, lowers, wider
 
 
 def axes(x: Any, dims: Any) -> tuple[int, ...] | None:
@@ -118,13 +118,13 @@ def min_all(call: Call, x: Any) -> Any:
 
 @lowers("aten.cumsum")
 def cumsum(call: Call, x: Any, dim: int, **_: Any) -> Any:
-    x = converted(x, call.dtype)
+    x = converted(x, wider(call.dtype))
     return jnp.cumsum(x, dim) if x.ndim else x
 
 
 @lowers("aten.cumprod")
 def cumprod(call: Call, x: Any, dim: int, **_: Any) -> Any:
-    x = converted(x, call.dtype)
+    x = converted(x, wider(call.dtype))
     return jnp.cumprod(x, dim) if x.ndim else x
 
 
