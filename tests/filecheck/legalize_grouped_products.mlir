@@ -49,3 +49,16 @@ func.func @of_terms(%x: tensor<6x8xf32>, %w: tensor<4x8x32xf32>, %m: tensor<4x6x
     : (tensor<4x6x8xf32>, tensor<4x8x32xf32>) -> tensor<6x32xf32>
   return %r : tensor<6x32xf32>
 }
+
+// Sums of another type than the factors' own are not what the kernel adds.
+// CHECK-LABEL: func.func @wider_sums
+// CHECK: stablehlo.dot_general
+func.func @wider_sums(%x: tensor<6x8xf32>, %w: tensor<4x8x32xf32>, %mine: tensor<4x6xi1>) -> tensor<6x32xf64> {
+  %zero = stablehlo.constant dense<0.0> : tensor<4x6x8xf32>
+  %b = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<6x8xf32>) -> tensor<4x6x8xf32>
+  %m = stablehlo.broadcast_in_dim %mine, dims = [0, 1] : (tensor<4x6xi1>) -> tensor<4x6x8xi1>
+  %s = stablehlo.select %m, %b, %zero : tensor<4x6x8xi1>, tensor<4x6x8xf32>
+  %r = stablehlo.dot_general %s, %w, contracting_dims = [2, 0] x [1, 0]
+    : (tensor<4x6x8xf32>, tensor<4x8x32xf32>) -> tensor<6x32xf64>
+  return %r : tensor<6x32xf64>
+}

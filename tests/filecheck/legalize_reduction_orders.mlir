@@ -38,3 +38,15 @@ func.func @in_order(%y: tensor<64x32x128xf32>, %start: tensor<f32>) -> tensor<32
     : (tensor<32x64x128xf32>, tensor<f32>) -> tensor<32x64xf32>
   return %s : tensor<32x64xf32>
 }
+
+// An array that is repeated twice has an order of its own.
+// CHECK-LABEL: func.func @two_orders
+// CHECK: stablehlo.reduce(%{{.+}} init: %{{.+}}) applies stablehlo.add across dimensions = [1, 2]
+func.func @two_orders(%y: tensor<64x2x64xf32>, %z: tensor<64x64xf32>, %start: tensor<f32>) -> tensor<64xf32> {
+  %t = stablehlo.transpose %y, dims = [2, 0, 1] : (tensor<64x2x64xf32>) -> tensor<64x64x2xf32>
+  %b = stablehlo.broadcast_in_dim %z, dims = [0, 1] : (tensor<64x64xf32>) -> tensor<64x64x2xf32>
+  %d = stablehlo.multiply %t, %b : tensor<64x64x2xf32>
+  %s = stablehlo.reduce(%d init: %start) applies stablehlo.add across dimensions = [1, 2]
+    : (tensor<64x64x2xf32>, tensor<f32>) -> tensor<64xf32>
+  return %s : tensor<64xf32>
+}

@@ -110,8 +110,14 @@ def masked_product(op: ir.Operation) -> Replacement:
     if list(numbers.lhs_batching_dimensions) or len(left) != 2:
         return NoMatch("not summed over groups and terms")
     sums = _SUMS.get(lhs.element_type.name)
-    if sums is None or rhs.element_type.name not in _SUMS or result.dims[1] % _LANES:
-        return NoMatch("no floats, or columns that fill no vectors")
+    if (
+        sums is None
+        or {_SUMS.get(one.element_type.name) for one in (rhs, result)} != {sums}
+        or "algorithm" in op.attributes
+    ):
+        return NoMatch("no floats, or sums of another type than the factors' own")
+    if result.dims[1] % _LANES:
+        return NoMatch("columns that fill no vectors")
     mask, rows, other = chosen.operands
     if not _is_zero(other) or Value(mask).rank != 3:
         return NoMatch("what is not chosen is not 0")

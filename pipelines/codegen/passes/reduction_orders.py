@@ -14,12 +14,12 @@ After::
 
 Loops go over a reduction's operand from its first to its last dimension: where these lie apart in memory, each element
 is in a line of the cache of its own. What is elementwise between the rearranged array and the reduction is computed in
-that order as well. Sums, products and extremes have no order of their own.
+that order as well. Sums and extremes have no order of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
@@ -31,6 +31,7 @@ from hloforge.dialect.traits import keeps_shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner, is_static
 from hloforge.pipelines.codegen.passes.other_shapes import elementwise, is_splat, repeated
+from hloforge.pipelines.codegen.passes.tall_reductions import COMBINERS
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -38,11 +39,8 @@ from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement,
 _RESHAPE, _TRANSPOSE = "stablehlo.reshape", "stablehlo.transpose"
 # Elements from which on the order matters, operations that are computed in another one, and dimensions of that.
 _LARGE, _MOST, _DIMENSIONS = 1 << 12, 32, 8
-_COMBINERS: Mapping[str, Callable[[Value, Value], Value]] = {
-    "stablehlo.add": ops.add,
-    "stablehlo.maximum": ops.max,
-    "stablehlo.minimum": ops.min,
-}
+# How often an array is repeated that is read in another order than its own.
+_REPEATED = 8
 
 
 @dataclass(eq=False)
@@ -145,7 +143,8 @@ class _InOrder:
         if op.name == "stablehlo.constant":
             return is_splat(op)
         if op.name == "stablehlo.broadcast_in_dim":
-            return True
+            # What is nearly as large has an order of its own.
+            return prod(Value(op.operands[0]).dims) * _REPEATED <= prod(self.sizes)
         rank = Value(value).rank
         return keeps_shape(op) and all(Value(one).rank == rank and self.has(one) for one in op.operands)
 
@@ -195,7 +194,7 @@ def _rearranged_in(value: SSAValue) -> _Rearranged | None:
 @pattern("stablehlo.reduce")
 def in_memory_order(op: ir.Operation) -> Replacement:
     """A reduction whose operand is computed of an array whose innermost dimension is not its own."""
-    if len(op.results) != 1 or not is_static(op) or combiner(op) not in _COMBINERS:
+    if len(op.results) != 1 or not is_static(op) or combiner(op) not in COMBINERS:
         return NoMatch("several results, or of unknown size or computation")
     array, start = map(Value, op.operands)
     if prod(array.dims) < _LARGE or array.element_type.is_complex:
@@ -208,7 +207,7 @@ def in_memory_order(op: ir.Operation) -> Replacement:
         return NoMatch("many dimensions, or views of another shape below")
     if not values.has(array.ir):
         return NoMatch("it is computed of arrays in several orders")
-    combine, inner, reduced = _COMBINERS[combiner(op)], order.inner, set(integers(op, "dimensions"))
+    combine, inner, reduced = COMBINERS[combiner(op)], order.inner, set(integers(op, "dimensions"))
     summed = [inner.index(part) for d in reduced for part in order.dims[d]]
     kept = [inner.index(part) for d, dim in enumerate(order.dims) if d not in reduced for part in dim]
     # A line of numbers is reduced first, over what is outside of it, and then what is inside, as long as both are.

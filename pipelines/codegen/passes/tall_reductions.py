@@ -36,7 +36,8 @@ from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement,
 # from which on pieces of it are long enough.
 _PARTS, _LARGE, _ROWS, _LONG_ROW = 8, 1 << 17, 8, 1 << 14
 _BYTE = 8
-_COMBINERS: Mapping[str, Callable[[Value, Value], Value]] = {
+# Computations whose order makes no difference.
+COMBINERS: Mapping[str, Callable[[Value, Value], Value]] = {
     "stablehlo.add": ops.add,
     "stablehlo.maximum": ops.max,
     "stablehlo.minimum": ops.min,
@@ -46,7 +47,7 @@ _COMBINERS: Mapping[str, Callable[[Value, Value], Value]] = {
 @pattern("stablehlo.reduce")
 def by_parts(op: ir.Operation) -> Replacement:
     """A reduction of many rows of a large array."""
-    if len(op.results) != 1 or not is_static(op) or combiner(op) not in _COMBINERS:
+    if len(op.results) != 1 or not is_static(op) or combiner(op) not in COMBINERS:
         return NoMatch("several results, or of unknown size or computation")
     array, start = map(Value, op.operands)
     dims, summed = array.dims, sorted(integers(op, "dimensions"))
@@ -62,7 +63,7 @@ def by_parts(op: ir.Operation) -> Replacement:
     row = prod(size for d, size in enumerate(dims) if d not in summed)
     if row == 1 or row * kind.width // _BYTE > _LONG_ROW:
         return NoMatch("one number, or rows of which parts are long")
-    combine = _COMBINERS[combiner(op)]
+    combine = COMBINERS[combiner(op)]
     # What is combined several times changes no extreme, and the sum of nothing is zero.
     none = 0 if combine is ops.add else start
     whole, kept = n - n % _PARTS, dims[last:]

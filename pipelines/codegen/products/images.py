@@ -380,10 +380,11 @@ class Copy:
         if self.axes[0].base != 1 or self.phases[0] != 1:
             return 0
         length, stride = self._run_of_pixels(image), self._run_of_pixels(image) * self._element_bytes
-        for axis, between, step in reversed(list(zip(self.axes, image.spatial, self.strides, strict=True))):
-            if (between, step) != (length, stride):
+        for place in reversed(range(len(self.axes))):
+            axis = self.axes[place]
+            if (image.spatial[place], self.strides[place]) != (length, stride):
                 return 0
-            if axis is self.axes[0]:
+            if place == 0:
                 return length
             if (axis.low, axis.padded) != (0, axis.size):
                 return 0
