@@ -336,6 +336,7 @@ def test_few_pixels_of_many_images(orders: tuple[str, str, str]) -> None:
     for images, inputs in ((32, 4), (7, 1), (2, 9), (1, 4)):
         one = convolution(images, [axis(90, 88, low=1, high=1)], inputs, 48, orders=orders)
         check(one, biased=True, at_end=images < 8)
+        check(convolution(images, [axis(90, 88, low=1, high=1)], inputs, 48, orders=orders, kind="i8", out="i32"))
 
 
 def test_a_line_has_pieces() -> None:
