@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.sort_keys import sort_keys
+from hloforge.pipelines.codegen import sharing
 from hloforge.pipelines.codegen.algorithms.merge_sort import Less
 from hloforge.pipelines.codegen.algorithms.sort import Sort
 from hloforge.pipelines.codegen.algorithms.sort_keys import Key, Keys, bits_of_key
@@ -23,30 +24,45 @@ from hloforge.pipelines.codegen.scalars import Computation, combine
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
 
+# What an element costs for each time that the elements kept are halved, in sums: 1,000 of 1,000 take 6 ns each, 5 of
+# 1,000 some 2 ns, on a Xeon.
+_TURN = 8
 # Integers that no place exceeds.
 _COUNTS = frozenset({"i32", "i64", "ui32", "ui64"})
 
 
 def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.sort``, whose results may be shorter than its operands (``shorten``)."""
-    along = _dimension(op)
-    shape = op.operands[0].shape
     emitter = Emitter(generator.writer.function, generator.memory)
-    kept = op.results[0].shape[along]
+    outer, n, inner, kept = _rows(op)
     plan = Sort(
-        math.prod(shape[:along]),
-        shape[along],
-        math.prod(shape[along + 1 :]),
+        outer,
+        n,
+        inner,
         tuple(operand.element for operand in op.operands),
         _order(emitter, op),
-        kept if kept < shape[along] else None,
+        kept if kept < n else None,
     )
     plan.write(
         generator.writer.function,
         [generator.elements(operand) for operand in op.operands],
         [generator.elements(result) for result in op.results],
-        generator.required_scratch(plan.scratch),
+        sharing.scratch(generator, plan.scratch, share),
+        sharing.rows_of(share, plan.rows),
     )
+
+
+def sort_workgroups(generator: Generator, op: Op) -> int:
+    """How many workgroups the rows of a sort are shared out to."""
+    outer, n, inner, kept = _rows(op)
+    turns = max(1.0, math.log2(max(kept, 1)))
+    return sharing.share_count(int(_TURN * outer * n * inner * turns), outer * inner)
+
+
+def _rows(op: Op) -> tuple[int, int, int, int]:
+    """The sizes before, along and after the dimension that is sorted, and how many first elements are kept."""
+    along, shape = _dimension(op), op.operands[0].shape
+    return math.prod(shape[:along]), shape[along], math.prod(shape[along + 1 :]), op.results[0].shape[along]
 
 
 def shorten(block: Block) -> None:

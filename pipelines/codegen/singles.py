@@ -11,7 +11,7 @@ from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import string_attribute
 from hloforge.pipelines.analysis.forms import sums_16_bit_floats
-from hloforge.pipelines.codegen import index as places, panels
+from hloforge.pipelines.codegen import index as places, panels, sharing
 from hloforge.pipelines.codegen.algorithms.byte_tables import VBMI, look_up
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
@@ -35,7 +35,7 @@ from hloforge.pipelines.codegen.grouped_products import grouped_product_workgrou
 from hloforge.pipelines.codegen.lang.float_state import usual_floats
 from hloforge.pipelines.codegen.lang.values import I1, I32, I64, POINTER, Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
-from hloforge.pipelines.codegen.orders import write_sort
+from hloforge.pipelines.codegen.orders import sort_workgroups, write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.row_blocks import is_float_sum
 from hloforge.pipelines.codegen.scalars import combine
@@ -155,14 +155,18 @@ def _windows(op: Op, shape: Sequence[int]) -> tuple[Window, ...]:
     return tuple(Window(n, sizes[d], strides_[d], *edges[d], bases[d], dilations[d]) for d, n in enumerate(shape))
 
 
+def _windows_reduced(generator: Generator, op: Op) -> ReduceWindow:
+    operands = op.operands[: len(op.operands) // 2]
+    types = tuple(operand.element for operand in operands)
+    lanes = generator.machine.vector_bytes // max(elements.size(element) for element in types)
+    return ReduceWindow(_windows(op, operands[0].shape), types, lanes, sums_16_bit_floats(op.mlir), is_float_sum(op))
+
+
 def _reduce_window(generator: Generator, op: Op, share: Share | None) -> None:
     half = len(op.operands) // 2
     operands, starts = op.operands[:half], op.operands[half:]
     emitter = Emitter(generator.writer.function, generator.memory)
-    types = tuple(operand.element for operand in operands)
-    lanes = generator.machine.vector_bytes // max(elements.size(element) for element in types)
-    ordered = sums_16_bit_floats(op.mlir)
-    windows = ReduceWindow(_windows(op, operands[0].shape), types, lanes, ordered, is_float_sum(op))
+    windows = _windows_reduced(generator, op)
 
     def joined(one: list[Element], other: list[Element]) -> list[Element]:
         return combine(emitter, op.inner[0], one, other)
@@ -173,8 +177,16 @@ def _reduce_window(generator: Generator, op: Op, share: Share | None) -> None:
         [emitter.element(start, ()) for start in starts],
         [generator.elements(result) for result in op.results],
         joined,
-        generator.required_scratch(windows.scratch),
+        sharing.scratch(generator, windows.scratch, share),
+        sharing.rows_of(share, windows.rows),
     )
+
+
+def _window_workgroups(generator: Generator, op: Op) -> int:
+    """Windows of rows that do not depend on each other, by what the elements that are read cost."""
+    windows = _windows_reduced(generator, op)
+    reads = windows.reads * sum(elements.size(operand.element) for operand in op.operands) // 8
+    return sharing.share_count(reads, windows.rows)
 
 
 def _select_and_scatter(generator: Generator, op: Op, share: Share | None) -> None:
@@ -290,6 +302,8 @@ _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "convolution": convolution_workgroups,
     "dot_general": _product_workgroups,
     "fft": fft_workgroups,
+    "reduce_window": _window_workgroups,
+    "sort": sort_workgroups,
     "grouped_product": grouped_product_workgroups,
     "triangular_solve": factorization_workgroups,
 }

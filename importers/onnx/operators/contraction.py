@@ -67,15 +67,16 @@ def _spelled(term: str, x: Value, dots: str) -> str:
 
 
 def _diagonal(x: Value, term: str) -> tuple[Value, str]:
-    """Letters that occur twice name a diagonal."""
+    """Letters that occur twice name a diagonal: every (n + 1)-th element of the two dimensions as one."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             first = term.index(letter)
             second = term.index(letter, first + 1)
-            equal = ops.eq(ops.iota("s32", x.dims, first), ops.iota("s32", x.dims, second))
-            x = total(
-                ops.select(equal, x, ops.convert_element_type(ops.iota("s32", x.dims, 0), x.element_type) * 0), [second]
-            )
+            rest = [d for d in range(x.rank) if d not in (first, second)]
+            sizes, n = [x.dims[d] for d in rest], x.dims[first]
+            flat = ops.reshape(ops.transpose(x, [*rest, first, second]), [*sizes, n * n])
+            diagonal = ops.slice(flat, [0] * flat.rank, [*sizes, n * n], [*[1] * len(rest), n + 1])
+            x = ops.transpose(diagonal, [*range(first), len(rest), *range(first, len(rest))])
             term = term[:second] + term[second + 1 :]
     return x, term
 

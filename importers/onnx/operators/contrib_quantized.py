@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
@@ -15,6 +17,9 @@ from hloforge.importers.onnx.operators.quantized import by_range, dequantize_lin
 from hloforge.importers.onnx.operators.recurrent import Cell, layer
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, matmul, mean, together
+
+# Scales of which multiples by bytes are normal numbers, and the reciprocals of such.
+_LEAST_UNIT = 1e-30
 
 operator("QuantizeLinear", domain=MICROSOFT)(quantize_linear)
 operator("DequantizeLinear", domain=MICROSOFT)(dequantize_linear)
@@ -138,9 +143,34 @@ def quantized_mean(node: Node) -> Value:
 
 @operator("QLinearConcat", domain=MICROSOFT)
 def quantized_concatenation(node: Node) -> Value:
-    """Inputs: scale and zero point of the result, then each array with its own."""
-    parts = [_real(node, number, number + 1, number + 2) for number in range(2, len(node.inputs), 3)]
-    return _integers(node, ops.concat_in_dim(parts, axis_of(int(node.attribute("axis")), parts[0].rank)), 0, 1)
+    """Inputs: scale and zero point of the result, then each array with its own.
+
+    Integers of the result's scale and zero point stay as they are: a product by a number, divided by it, rounds to the
+    integer that it was.
+    """
+    numbers = range(2, len(node.inputs), 3)
+    axis = axis_of(int(node.attribute("axis")), node.rank(2))
+    parts = [
+        node.value(number) if _has_same_units(node, number + 1) else _requantized(node, number) for number in numbers
+    ]
+    return ops.concat_in_dim(parts, axis)
+
+
+def _requantized(node: Node, number: int) -> Value:
+    return _integers(node, _real(node, number, number + 1, number + 2), 0, 1)
+
+
+def _has_same_units(node: Node, scale: int) -> bool:
+    """Whether a scale and the zero point after it are known to be those of the result, which come first."""
+    zero = scale + 1
+    if not (node.has(1) and node.has(zero)) or node.row(1) != node.row(zero):
+        return False
+    pairs = [(node.tensor(own), node.tensor(result)) for own, result in ((scale, 0), (zero, 1))]
+    # Products by these neither vanish nor overflow.
+    return all(
+        isinstance(own, np.ndarray) and isinstance(result, np.ndarray) and np.array_equal(own, result)
+        for own, result in pairs
+    ) and bool(np.all((node.known(scale) > _LEAST_UNIT) & (node.known(scale) < 1 / _LEAST_UNIT)))
 
 
 @operator("QLinearWhere", domain=MICROSOFT)

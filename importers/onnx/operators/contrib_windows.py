@@ -12,9 +12,10 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.contrib import MICROSOFT, widened
-from hloforge.importers.onnx.operators.pooling import max_pool
+from hloforge.importers.onnx.operators.pooling import window_fields
 from hloforge.importers.onnx.operators.quantized import quantized_convolution
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.window_attributes import windows_of
 from hloforge.importers.tensors import (
     axis_of,
     broadcast_to,
@@ -24,6 +25,7 @@ from hloforge.importers.tensors import (
     greatest,
     least,
     lift,
+    lowest,
     matmul,
     numbers,
     pair,
@@ -36,8 +38,10 @@ from hloforge.importers.tensors import (
 @operator("NhwcMaxPool", domain=MICROSOFT)
 def max_pool_of_last(node: Node) -> Value:
     """MaxPool of images whose channels are last."""
-    found: Value = max_pool(node.with_input(0, channels_first(node.value(0))))
-    return channels_last(found)
+    x = node.value(0)
+    spatial = x.dims[1:-1]
+    fields = window_fields(windows_of(node, spatial, node.attribute("kernel_shape")), spatial, is_last=True)
+    return ops.reduce_window(x, lowest(x.element_type), ops.max, **fields)
 
 
 @operator("QLinearConv", domain=MICROSOFT)

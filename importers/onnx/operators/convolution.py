@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.window_attributes import windows_of
-from hloforge.importers.tensors import along, broadcast_to, cast, lift
+from hloforge.importers.tensors import along, broadcast_to, cast, fill, lift, window
 
 
 def convolve(
@@ -111,27 +112,59 @@ def of_integers(node: Node) -> Value:
 
 @operator("Col2Im")
 def columns_to_image(node: Node) -> Value:
-    """``[n, c * block, positions]`` to the image in which overlapping blocks are summed: a transposed convolution."""
+    """``[n, c * block, positions]`` to the image in which overlapping blocks are summed."""
     x = node.value(0)
     image, block = node.integers(1), node.integers(2)
     rank = len(image)
     strides = list(node.attribute("strides") or [1] * rank)
     dilations = list(node.attribute("dilations") or [1] * rank)
     pads = list(node.attribute("pads") or [0] * (2 * rank))
-    size = int(np.prod(block))
-    batch, channels = x.dims[0], x.dims[1] // size
+    size = math.prod(block)
     reach = [(extent - 1) * dilation + 1 for extent, dilation in zip(block, dilations, strict=True)]
     counts = [(image[d] + pads[d] + pads[rank + d] - reach[d]) // strides[d] + 1 for d in range(rank)]
-    columns = ops.reshape(x, [batch * channels, size, *counts])
-    # One kernel for each element of a block, which puts it at its position.
-    kernel = np.eye(size, dtype=x.element_type.dtype).reshape(1, size, *block)
-    turned = np.ascontiguousarray(np.flip(kernel, tuple(range(2, 2 + rank))))
-    around = []
+    columns = ops.reshape(x, [x.dims[0] * (x.dims[1] // size), *block, *counts])
     for d in range(rank):
-        low = reach[d] - 1 - pads[d]
-        around.append((low, image[d] - ((counts[d] - 1) * strides[d] + 1 + low - reach[d] + 1)))
-    result = convolve(columns, lift(turned), [1] * rank, around, dilations, 1, strides)
-    return ops.reshape(result, [batch, channels, *image])
+        columns = _overlapped(columns, 1, 1 + rank, strides[d], dilations[d])
+        cut = (-pads[d], image[d] + pads[d] - columns.dims[rank])
+        columns = _padded_along(columns, rank, cut)
+    return ops.reshape(columns, [x.dims[0], x.dims[1] // size, *image])
+
+
+def _overlapped(x: Value, block: int, position: int, stride: int, dilation: int) -> Value:
+    """The sums of blocks of one dimension, each ``stride`` after the one before, as the last of what was summed so far.
+
+    An element of a block is ``stride`` times its quotient and its remainder: blocks cut into pieces of ``stride``
+    elements overlap by whole pieces, and what pieces of one quotient are in the image is a view.
+
+    Args:
+        block, position: which dimensions are the elements of a block, and the places of blocks.
+    """
+    x = _padded_along(x, block, (0, 0), dilation - 1)
+    turns = -(-x.dims[block] // stride)
+    x = _padded_along(x, block, (0, turns * stride - x.dims[block]))
+    dims = list(x.dims)
+    x = ops.reshape(x, [*dims[:block], turns, stride, *dims[block + 1 :]])
+    places = position + 1
+    order = [d for d in range(x.rank) if d != block + 1]
+    order.insert(order.index(places) + 1, block + 1)
+    x = ops.transpose(x, order)
+    result: Value | None = None
+    for turn in range(turns):
+        piece = window(x, block, turn, turn + 1)
+        piece = _padded_along(piece, position, (turn, turns - 1 - turn))
+        result = piece if result is None else result + piece
+    assert result is not None
+    length = result.dims[position] * stride
+    return ops.reshape(result, [*dims[:block], *dims[block + 1 : position], length, *dims[position + 1 :]])
+
+
+def _padded_along(x: Value, axis: int, edges: tuple[int, int], between: int = 0) -> Value:
+    """Zeros before, after and between the elements of a dimension; fewer elements where an edge is negative."""
+    if edges == (0, 0) and not between:
+        return x
+    padding = [(0, 0, 0)] * x.rank
+    padding[axis] = (*edges, between)
+    return ops.pad(x, fill([], 0, x.element_type), padding)
 
 
 @operator("DeformConv")

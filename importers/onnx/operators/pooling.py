@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,25 @@ from hloforge.importers.onnx.window_attributes import Windows, windows_of
 from hloforge.importers.tensors import cast, fill, greatest, lift, lowest, mean, pair, total
 
 
-def _fields(window: Windows, spatial: tuple[int, ...]) -> dict[str, Any]:
-    """The arguments of ``reduce_window``: padding up to where the last place ends."""
+def window_fields(window: Windows, spatial: tuple[int, ...], *, is_last: bool = False) -> dict[str, Any]:
+    """The arguments of ``reduce_window``: padding up to where the last place ends.
+
+    Args:
+        is_last: whether channels are the last dimension, not the second.
+    """
     pads = []
     for d, (low, _) in enumerate(window.pads):
         reach = (window.sizes[d] - 1) * window.dilations[d] + 1
         pads.append((low, (window.places[d] - 1) * window.strides[d] + reach - low - spatial[d]))
+
+    def placed(numbers: Sequence[Any], other: Any) -> list[Any]:
+        return [other, *numbers, other] if is_last else [other, other, *numbers]
+
     return {
-        "window_dimensions": [1, 1, *window.sizes],
-        "window_strides": [1, 1, *window.strides],
-        "padding": [(0, 0), (0, 0), *pads],
-        "window_dilations": [1, 1, *window.dilations],
+        "window_dimensions": placed(window.sizes, 1),
+        "window_strides": placed(window.strides, 1),
+        "padding": placed(pads, (0, 0)),
+        "window_dilations": placed(window.dilations, 1),
     }
 
 
@@ -36,7 +45,7 @@ def max_pool(node: Node) -> Any:
     """The second output: where each maximum is in the whole input, flattened."""
     x = node.value(0)
     window = windows_of(node, x.dims[2:], node.attribute("kernel_shape"))
-    fields = _fields(window, x.dims[2:])
+    fields = window_fields(window, x.dims[2:])
     start = lowest(x.element_type)
     if not node.wants(1):
         return ops.reduce_window(x, start, ops.max, **fields)
@@ -72,7 +81,7 @@ def averages(node: Node, x: Value) -> Value:
     window = windows_of(node, spatial, node.attribute("kernel_shape"))
     row = x.element_type
     wide = cast(x, "f32") if row.bits < 32 else x
-    sums = ops.reduce_window(wide, 0.0, ops.add, **_fields(window, spatial))
+    sums = ops.reduce_window(wide, 0.0, ops.add, **window_fields(window, spatial))
     counts = np.ones((), np.int64)
     for d, extent in enumerate(spatial):
         low, high = window.pads[d]
@@ -89,7 +98,7 @@ def norm_pool(node: Node) -> Value:
     x = node.value(0)
     order = float(node.attribute("p", 2))
     window = windows_of(node, x.dims[2:], node.attribute("kernel_shape"))
-    sums = ops.reduce_window(ops.pow(ops.abs(x), order), 0.0, ops.add, **_fields(window, x.dims[2:]))
+    sums = ops.reduce_window(ops.pow(ops.abs(x), order), 0.0, ops.add, **window_fields(window, x.dims[2:]))
     return ops.pow(sums, 1.0 / order)
 
 

@@ -19,7 +19,7 @@ from hloforge.importers.onnx.registry import operator
 from hloforge.importers.tensors import Array, along, axis_of, broadcast_to, cast, fill, lift, take
 
 # More neighbours than this are a matrix product.
-_FEW = 4
+_FEW = 16
 
 
 @operator("Resize", since=11)
@@ -169,7 +169,8 @@ def _weights(mode: str, places: Array, shrinking: float, a: float) -> tuple[Arra
     else:
         weights = np.clip(1 - distance, 0, 1)
     weights = weights / weights.sum(1, keepdims=True)
-    return (below[:, None] + steps).astype(np.int64), weights
+    counted = weights.any(0)
+    return (below[:, None] + steps[counted]).astype(np.int64), weights[:, counted]
 
 
 def _mixed(x: Value, axis: int, neighbours: Array, weights: Array) -> Value:

@@ -73,6 +73,16 @@ class ReduceWindow:
             return self._dims[0].count
         return 1
 
+    @property
+    def reads(self) -> int:
+        """Elements that all passes read, those beside the array included."""
+        if self._is_of_nothing:
+            return 0
+        passes = ((dims, _is_direct(dims, self.ordered)) for dims in self._steps.steps)
+        outer = prod(self.shape) // max(1, prod(dim.count for dim in self._inner))
+        each = sum(prod(dim.count * (dim.size if is_direct else 1) for dim in dims) for dims, is_direct in passes)
+        return outer * each
+
     @cached_property
     def scratch(self) -> int:
         """Bytes that a call works in."""
