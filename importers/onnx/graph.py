@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -99,7 +99,7 @@ class Scope:
         return found
 
     def add_nodes(self, nodes: Sequence[Any]) -> None:
-        for number, proto in enumerate(nodes, 1):
+        for number, proto in in_order(nodes):
             with self.importing.at(_label(proto), number):
                 outputs = self._outputs(proto)
                 for name, output in zip(proto.output, outputs, strict=False):
@@ -199,6 +199,41 @@ class Scope:
                 found.CopyFrom(self.attributes[entry.ref_attr_name] if entry.ref_attr_name else entry)
                 found.name = entry.name
         return copy
+
+
+def in_order(nodes: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Nodes with their numbers from 1 on, each after those whose outputs it reads, else in the file's order.
+
+    ONNX asks files for such an order, but ONNX Runtime sorts nodes by itself, and its converter to f16 writes
+    its casts last.
+    """
+    makers = {name: number for number, proto in enumerate(nodes) for name in proto.output if name}
+    needs = [{makers[name] for name in _read_by(proto) if name in makers} for proto in nodes]
+    if all(number > max(before, default=-1) for number, before in enumerate(needs)):
+        return list(enumerate(nodes, 1))
+    order: dict[int, None] = {}
+    begun: set[int] = set()
+    for root in range(len(nodes)):
+        waiting = [root]
+        while waiting:
+            number = waiting[-1]
+            # A node of a cycle has begun already: whoever reads it finds that nothing makes its input.
+            missing = [] if number in begun else sorted(needs[number] - order.keys() - begun, reverse=True)
+            begun.add(number)
+            waiting += missing
+            if not missing:
+                order[waiting.pop()] = None
+    return [(number + 1, nodes[number]) for number in order]
+
+
+def _read_by(proto: Any) -> Iterator[str]:
+    """The names that a node reads, those that its graphs read of the graphs around them included."""
+    yield from proto.input
+    for entry in proto.attribute:
+        for graph in (entry.g, *entry.graphs):
+            for inner in graph.node:
+                yield from _read_by(inner)
+            yield from (output.name for output in graph.output)
 
 
 def _label(proto: Any) -> str:

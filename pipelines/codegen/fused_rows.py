@@ -300,7 +300,8 @@ def _reads_in_place(step: Nest | Single, array: Array, in_memory: InMemory) -> b
 
 
 def _is_alike(array: Array, other: Array) -> bool:
-    return array.elements == other.elements and element_size(array.element) == element_size(other.element)
+    # Memory says which elements lie in it: loads have their type.
+    return array.elements == other.elements and array.element == other.element
 
 
 def _rows_of(step: Step) -> Rows | None:

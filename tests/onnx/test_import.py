@@ -124,6 +124,35 @@ def test_a_graph_that_uses_what_no_node_makes_is_an_error() -> None:
         read(model([helper.make_node("Add", ["x", "nothing"], ["y"], "add")], *VECTOR))
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_nodes_may_come_in_any_order(order: tuple[int, ...]) -> None:
+    """As converters leave them, and ONNX Runtime takes them; a branch reads what the graph around it makes."""
+    branches = {
+        name: helper.make_graph(
+            [helper.make_node(operator, ["twice"], ["made"])],
+            name,
+            [],
+            [helper.make_tensor_value_info("made", F32, [4])],
+        )
+        for name, operator in (("then_branch", "Neg"), ("else_branch", "Exp"))
+    }
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["twice"]),
+        helper.make_node("If", ["chosen"], ["given"], **branches),
+        helper.make_node("Add", ["given", "twice"], ["y"]),
+    ]
+    inputs = {"x": (F32, [4]), "chosen": (TensorProto.BOOL, [])}
+    data = model([nodes[number] for number in order], inputs, VECTOR[1])
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(hloforge.compile(data)(x, np.array(True)), np.zeros(4, np.float32))
+
+
+def test_nodes_that_read_each_other_are_an_error() -> None:
+    nodes = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Add", ["a", "x"], ["b"])]
+    with pytest.raises(ImporterError, match=r"no node before it makes '[ab]'"):
+        read(model([*nodes, helper.make_node("Neg", ["b"], ["y"])], *VECTOR))
+
+
 def test_sizes_are_folded() -> None:
     """A chain from Shape to Reshape leaves one reshape behind."""
     nodes = [

@@ -57,7 +57,39 @@ def fake(x: Any) -> Any:
 @pytest.mark.parametrize("function", [whole, dynamic, channels, tokens, fake])
 def test_as_pytorch(function: Any) -> None:
     torch.manual_seed(0)
-    x = torch.randn(4, 6)
+    _check(function, torch.randn(4, 6))
+
+
+def scaled_bytes(x: Any) -> Any:
+    weights = (torch.arange(6 * 32) * 37 % 255 - 127).reshape(32, 6).to(INT8)
+    return torch.ops.aten._weight_int8pack_mm(x, weights, torch.linspace(0.01, 0.05, 32))
+
+
+def halves(x: Any) -> Any:
+    """Columns that are whole blocks and others; what packs them is a part of the graph."""
+    numbers = (torch.arange(112 * 64) * 37 % 16).reshape(112, 64).to(torch.int32)
+    packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers, 1)
+    scales_and_zeros = torch.linspace(-0.05, 0.05, 2 * 112 * 2).reshape(2, 112, 2)
+    wide = torch.cat([x] * 11, 1)[:, :64].contiguous()
+    return packed, torch.ops.aten._weight_int4pack_mm_for_cpu(wide, packed, 32, scales_and_zeros)
+
+
+def narrow_floats(x: Any) -> Any:
+    """Products of 8-bit floats, with one scale and with one for each row and column."""
+    left = torch.cat([x] * 8, 1)[:, :32].to(torch.float8_e4m3fn)
+    right = torch.linspace(-3, 3, 48 * 32).reshape(48, 32).to(torch.float8_e4m3fn).t()
+    one = torch._scaled_mm(left, right, torch.full((), 0.5), torch.full((), 0.3), out_dtype=torch.float32)
+    scales = torch.linspace(0.1, 1, 4)[:, None], torch.linspace(0.2, 0.9, 48)[None]
+    return one, torch._scaled_mm(left, right, *scales, bias=torch.ones(48), out_dtype=torch.float32)
+
+
+@pytest.mark.parametrize("function", [scaled_bytes, halves, narrow_floats])
+def test_products_of_narrow_weights(function: Any) -> None:
+    torch.manual_seed(0)
+    _check(function, torch.randn(4, 6), 1e-5)
+
+
+def _check(function: Any, x: Any, tolerance: float = 1e-6) -> None:
     graph = make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(x)
     check(graph)
     with jax.enable_x64(True):
@@ -68,4 +100,4 @@ def test_as_pytorch(function: Any) -> None:
         if wanted.dtype.kind in "iu":
             np.testing.assert_array_equal(result, wanted)
         else:
-            np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance / 10)

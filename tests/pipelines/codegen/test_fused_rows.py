@@ -102,6 +102,12 @@ def _flat(x: Any, w: Any) -> Any:
     return (weights @ w).reshape(*x.shape[:-1], -1)
 
 
+def _of_integers(q: Any, k: Any) -> Any:
+    """Sums of integers, and floats of the same size that must not take their memory."""
+    sums = jnp.einsum("bhid,bhjd->bhij", q, k, preferred_element_type=jnp.int32)
+    return jax.nn.softmax((sums - 7).astype(jnp.float32) * 1e-3, -1)
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "attention": (_attention, (normal(2, 3, 70, 16), normal(2, 3, 90, 16), normal(2, 3, 90, 33))),
     "causal attention": (_masked, (normal(1, 4, 96, 16), normal(1, 4, 96, 16), normal(1, 4, 96, 32))),
@@ -110,6 +116,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "attention of bf16": (_attention, tuple(normal(1, 2, 97, 32, dtype=jnp.bfloat16) for _ in range(3))),
     "attention of f16": (_attention, tuple(normal(1, 2, 97, 32, dtype=np.float16) for _ in range(3))),
     "attention of f64": (_attention, tuple(normal(1, 2, 65, 32, dtype=np.float64) for _ in range(3))),
+    "scores of integers": (
+        _of_integers,
+        tuple((normal(1, 2, 101, 8) * 30).astype(np.int8) for _ in range(2)),
+    ),
     "layer norm": (_norm, (normal(3, 67, 130), normal(130), normal(130))),
     "softmax of middle dimensions": (lambda x: jax.nn.softmax(x, 1), (normal(90, 50, 7),)),
     "loss and its gradient": (jax.value_and_grad(_loss), (normal(101, 300), normal(101, 300))),
