@@ -31,8 +31,8 @@ Reader = Callable[[Sequence[Number]], Element]
 _RANKED, _RANKED_WIDE = 128, 192
 # Up to so many first elements are selected instead of sorting all.
 _SELECTED = 160
-# Comparisons up to which first elements are extracted: of those that digits are for, and of those that are selected.
-_EXTRACTED, _EXTRACTED_OF_MANY = 16384, 2048
+# Comparisons up to which first elements are extracted.
+_EXTRACTED = 16384
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Sort:
             return False
         if self._is_ranked:
             return 2 * self.count <= self.n
-        return self.count * self.n <= (_EXTRACTED_OF_MANY if self._is_selected else _EXTRACTED)
+        return self.count * self.n <= _EXTRACTED
 
     @property
     def _extraction(self) -> ExtractFirst:
