@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hloforge.dialect.marks import BYTE_TABLE, GROUPED_PRODUCT, HOST_CALL, KEY, RNG_BLOCKS
+from hloforge.dialect.marks import BYTE_TABLE, GROUPED_CONTRACTION, GROUPED_PRODUCT, HOST_CALL, KEY, RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
@@ -149,7 +149,7 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
         name = "host_call"
     if BYTE_TABLE in operation.attributes:
         name, operands = "byte_table", tuple(map(_bits, operands))
-    if name == "custom_call" and target_of(operation) == GROUPED_PRODUCT:
+    if name == "custom_call" and target_of(operation) in (GROUPED_PRODUCT, GROUPED_CONTRACTION):
         name = "grouped_product"
     if name in PRODUCTS:
         operands = tuple(map(unwidened, operands))

@@ -1,4 +1,4 @@
-"""``legalize-grouped-products``: products that multiply each row by all groups' matrices and mask all but its own.
+"""``legalize-grouped-products``: products of all groups' matrices with all rows, of which a mask leaves each its own.
 
 Before, of eight experts and 128 rows, as JAX expands ``ragged_dot``::
 
@@ -14,18 +14,32 @@ After: ``%m`` is ``%mine`` without the dimension along which it is the same::
 
 Each row is multiplied by the matrices of the groups that it belongs to alone, an eighth of the work where it belongs to
 one. Matrices are read where they lie: ``transposed`` says that their terms follow each other, and constants are turned
-when the program is compiled. An infinite number in another group's matrix makes no NaN of 0. Source: JAX,
-``jax.lax.ragged_dot``.
+when the program is compiled. An infinite number in another group's matrix makes no NaN of 0.
+
+Before, the gradient of these matrices, where one factor or both are masked::
+
+    %g = stablehlo.dot_general %s, %dy, contracting_dims = [1] x [0]
+      : (tensor<8x128x512xf32>, tensor<128x1024xf32>) -> tensor<8x512x1024xf32>
+
+After: what both have of a row is multiplied for the groups that it belongs to alone::
+
+    %g = stablehlo.custom_call @hloforge.grouped_contraction(%x, %dy, %m)
+      : (tensor<128x512xf32>, tensor<128x1024xf32>, tensor<8x128xi1>) -> tensor<8x512x1024xf32>
+
+Both have batches before their other dimensions if the product does, as ``vmap`` makes them. Source: JAX,
+``jax.lax.ragged_dot_general``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.dense_values import constant_of
-from hloforge.dialect.marks import GROUPED_PRODUCT
+from hloforge.dialect.marks import GROUPED_CONTRACTION, GROUPED_PRODUCT
 from hloforge.dialect.mlir import SSAValue, ir, stablehlo
 from hloforge.dialect.operations import defining_op, integer, integers
 from hloforge.dialect.traits import keeps_shape
@@ -40,6 +54,8 @@ from hloforge.pipelines.library_calls.own_calls import own_call
 
 # Columns come in vectors of so many at most, which fill all of them.
 _LANES = 16
+# By how many times the work has to be less than that of all groups where zeros fill up vectors.
+_LEAST_GAIN = 2
 # Types of terms, and in which their products are added.
 _SUMS = {"f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32"}
 # Operations that a mask is computed by at most.
@@ -48,129 +64,282 @@ _MOST = 64
 
 @dataclass
 class _Without:
-    """Values without a dimension along which their elements are equal.
+    """Values without dimensions along which their elements are equal.
 
     Attributes:
         left: operations that may still be looked at.
     """
 
-    dimension: int
     left: int = _MOST
-    found: dict[SSAValue, Value] = field(default_factory=dict)
+    found: dict[tuple[SSAValue, frozenset[int]], Value] = field(default_factory=dict)
 
-    def has(self, value: SSAValue) -> bool:
-        """Whether the elements are equal along the dimension, as far as a few operations tell."""
-        op, self.left = defining_op(value), self.left - 1
+    def has(self, value: SSAValue, dimensions: Iterable[int]) -> bool:
+        """Whether the elements are equal along the dimensions, as far as a few operations tell."""
+        op, self.left, rank = defining_op(value), self.left - 1, Value(value).rank
+        dims = {d for d in dimensions if Value(value).dims[d] != 1}
+        if not dims:
+            return True
         if op is None or self.left < 0:
             return False
         if op.name == "stablehlo.constant":
             return is_splat(op)
         if op.name == "stablehlo.iota":
-            return integer(op, "iota_dimension") != self.dimension
+            return integer(op, "iota_dimension") not in dims
         if op.name == "stablehlo.broadcast_in_dim":
-            dims, sizes = integers(op, "broadcast_dimensions"), Value(op.operands[0]).dims
-            return self.dimension not in dims or sizes[dims.index(self.dimension)] == 1
-        rank = Value(value).rank
-        return keeps_shape(op) and all(Value(one).rank == rank and self.has(one) for one in op.operands)
+            return self.has(op.operands[0], _before(op, dims))
+        return keeps_shape(op) and all(Value(one).rank == rank and self.has(one, dims) for one in op.operands)
 
-    def of(self, value: SSAValue) -> Value:
-        """The value without it, at the current insertion point."""
-        if value not in self.found:
-            self.found[value] = self._made(value)
-        return self.found[value]
+    def of(self, value: SSAValue, dimensions: Iterable[int]) -> Value:
+        """The value without them, at the current insertion point."""
+        dims = frozenset(dimensions)
+        if not dims:
+            return Value(value)
+        if (value, dims) not in self.found:
+            self.found[value, dims] = self._made(value, dims)
+        return self.found[value, dims]
 
-    def _made(self, value: SSAValue) -> Value:
+    def _made(self, value: SSAValue, dimensions: frozenset[int]) -> Value:
         op, whole = defining_op(value), Value(value)
-        assert op is not None
-        kept = [d for d in range(whole.rank) if d != self.dimension]
+        kept = [d for d in range(whole.rank) if d not in dimensions]
         dims = [whole.dims[d] for d in kept]
+        if all(whole.dims[d] == 1 for d in dimensions):
+            return ops.reshape(whole, dims)
+        assert op is not None
         if op.name == "stablehlo.iota":
             return ops.iota(whole.element_type, dims, kept.index(integer(op, "iota_dimension")))
         if op.name == "stablehlo.broadcast_in_dim":
-            operand, places = Value(op.operands[0]), integers(op, "broadcast_dimensions")
-            if self.dimension in places:
-                operand = ops.reshape(
-                    operand, [size for size, d in zip(operand.dims, places, strict=True) if d in kept]
-                )
+            operand, places = self.of(op.operands[0], _before(op, dimensions)), integers(op, "broadcast_dimensions")
             return ops.broadcast_in_dim(operand, dims, [kept.index(d) for d in places if d in kept])
         if op.name == "stablehlo.constant":
             return repeated(whole, dims)
-        return elementwise(op, [self.of(one) for one in op.operands], dims)
+        return elementwise(op, [self.of(one, dimensions) for one in op.operands], dims)
+
+
+def _before(op: ir.Operation, dimensions: Collection[int]) -> list[int]:
+    """The dimensions of a broadcast's operand that become these ones."""
+    return [n for n, d in enumerate(integers(op, "broadcast_dimensions")) if d in dimensions]
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product, with what is known about its dimensions.
+
+    Attributes:
+        value: the factor, or what it is a transpose of.
+        batch, terms, free: its dimensions, those of batches and terms in the order of the other factor's.
+    """
+
+    value: Value
+    batch: tuple[int, ...]
+    terms: tuple[int, ...]
+    free: tuple[int, ...]
+
+    @staticmethod
+    def of(operand: SSAValue, batch: Sequence[int], terms: Sequence[int]) -> _Factor:
+        value, order = Value(operand), [*range(Value(operand).rank)]
+        while (made := defining_op(value.ir, "stablehlo.transpose")) is not None:
+            before = integers(made, "permutation")
+            value, order = Value(made.operands[0]), [before[d] for d in order]
+        free = (d for d in order if d not in {order[one] for one in (*batch, *terms)})
+        return _Factor(value, tuple(order[d] for d in batch), tuple(order[d] for d in terms), tuple(free))
+
+    def sizes(self, dims: Iterable[int]) -> list[int]:
+        return [self.value.dims[d] for d in dims]
+
+    def arranged(self, *parts: Sequence[int], batch: Sequence[int]) -> Value:
+        """The value with its batch first, and then one dimension for each of these parts."""
+        value = reordered(self.value, [*batch, *(d for part in parts for d in part)])
+        return ops.reshape(value, [*self.sizes(batch), *(math.prod(self.sizes(part)) for part in parts)])
+
+    def without(self, dimension: int) -> _Factor:
+        """The factor without a dimension along which its elements are equal."""
+
+        def left(dims: Sequence[int]) -> tuple[int, ...]:
+            return tuple(d - (d > dimension) for d in dims if d != dimension)
+
+        value = _Without().of(self.value.ir, [dimension])
+        return _Factor(value, left(self.batch), left(self.terms), left(self.free))
+
+
+@dataclass(frozen=True)
+class _Masked:
+    """A factor of which a mask leaves some elements.
+
+    Attributes:
+        factor: as it is without the mask.
+    """
+
+    factor: _Factor
+    mask: SSAValue
+
+    @staticmethod
+    def of(factor: _Factor) -> _Masked | None:
+        chosen = defining_op(factor.value.ir, "stablehlo.select")
+        if chosen is None or Value(chosen.operands[0]).rank != factor.value.rank or not _is_zero(chosen.operands[2]):
+            return None
+        return _Masked(replace(factor, value=Value(chosen.operands[1])), chosen.operands[0])
+
+    def is_of_groups(self, group: int, inner: Iterable[int]) -> bool:
+        """Whether the mask says which rows belong to a group.
+
+        Args:
+            group: the dimension of groups, along which the factor is the same and the mask is not.
+            inner: the dimensions of a row's elements, of which all are in the group or none.
+        """
+        return (
+            _Without().has(self.factor.value.ir, [group])
+            and _Without().has(self.mask, inner)
+            and (self.factor.value.dims[group] == 1 or not _Without().has(self.mask, [group]))
+        )
+
+    def members(self, group: int, rows: Sequence[int], batch: Sequence[int]) -> Value:
+        """Which rows belong to which group: ``[*batch, groups, rows]``."""
+        kept = sorted((*batch, group, *rows))
+        mask = _Without().of(self.mask, (d for d in range(self.factor.value.rank) if d not in kept))
+        dims = self.factor.sizes((*batch, group))
+        mask = reordered(mask, [kept.index(d) for d in (*batch, group, *rows)])
+        return ops.reshape(mask, [*dims, math.prod(self.factor.sizes(rows))])
 
 
 @pattern("stablehlo.dot_general")
 def masked_product(op: ir.Operation) -> Replacement:
-    """A product of masked rows with the matrices of all groups -> that of rows with the matrices of their groups."""
-    lhs, rhs, result = Value(op.operands[0]), Value(op.operands[1]), Value(op.results[0])
-    chosen = defining_op(lhs.ir, "stablehlo.select")
-    if chosen is None or not is_static(op) or multiplies_nothing(op) or (lhs.rank, rhs.rank) != (3, 3):
-        return NoMatch("no masked rows by a matrix of each group")
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    left, right = list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)
-    if list(numbers.lhs_batching_dimensions) or len(left) != 2:
-        return NoMatch("not summed over groups and terms")
-    sums = _SUMS.get(lhs.element_type.name)
-    if (
-        sums is None
-        or {_SUMS.get(one.element_type.name) for one in (rhs, result)} != {sums}
-        or "algorithm" in op.attributes
-    ):
+    """A product of rows that a mask leaves with all groups' matrices, or over them -> that of each group's own rows."""
+    if not is_static(op) or multiplies_nothing(op) or "algorithm" in op.attributes:
+        return NoMatch("sizes or an algorithm that the kernels do not have")
+    sums = {_SUMS.get(Value(one).element_type.name, "") for one in (*op.operands, op.results[0])}
+    if len(sums) > 1 or not all(sums):
         return NoMatch("no floats, or sums of another type than the factors' own")
-    if result.dims[1] % _LANES:
-        return NoMatch("columns that fill no vectors")
-    mask, rows, other = chosen.operands
-    if not _is_zero(other) or Value(mask).rank != 3:
-        return NoMatch("what is not chosen is not 0")
-    for group in (0, 1):
-        term = left[1 - group]
-        without_terms, without_groups = _Without(term), _Without(left[group])
-        # Groups are the first dimension of the matrices, since what is summed may come in any order.
-        if right[group] == 0 and without_terms.has(mask) and without_groups.has(rows):
-            break
-    else:
-        return NoMatch("the mask differs along terms, or rows along groups")
-    members, given = without_terms.of(mask), without_groups.of(rows)
-    # Of each, the dimensions in the order of [group, row] and [row, term].
-    free = next(d for d in range(3) if d not in left)
-    if left[group] > free:
-        members = ops.transpose(members, [1, 0])
-    if free > term:
-        given = ops.transpose(given, [1, 0])
-    matrices, is_transposed = _matrices(rhs, right[1 - group] == 2)
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    factors = [
+        _Factor.of(op.operands[0], numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
+        _Factor.of(op.operands[1], numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
+    ]
+    (kind,), result = sums, Value(op.results[0])
+    for side in (0, 1):
+        own = _Masked.of(factors[side])
+        if own is None:
+            continue
+        made = _by_matrices(own, factors[1 - side], kind, side)
+        if made is None:
+            made = _over_rows(own, factors[1 - side], kind, side)
+        if made is not None:
+            return ops.convert_element_type(ops.reshape(made, result.dims), result.element_type)
+    return NoMatch("no mask that says which rows belong to which group")
+
+
+def _by_matrices(own: _Masked, other: _Factor, kind: str, side: int) -> Value | None:
+    """Rows by the matrices of the groups that they belong to; None for another product.
+
+    Args:
+        kind: in which products are added.
+        side: which operand is masked.
+    """
+    rows, matrices = own.factor, other
+    columns = math.prod(matrices.sizes(matrices.free))
+    filled = -(-columns // _LANES) * _LANES
+    places = [n for n, group in enumerate(rows.terms) if own.is_of_groups(group, (d for d in rows.terms if d != group))]
+    if len(rows.terms) == 1 or not rows.free or not places:
+        return None
+    place, group = places[0], rows.terms[places[0]]
+    if columns % _LANES and filled * _LEAST_GAIN > columns * rows.value.dims[group]:
+        return None
+    # Terms in the order of the matrices, since what is summed may come in any.
+    order = sorted((n for n in range(len(rows.terms)) if n != place), key=lambda n: matrices.terms[n])
+    given = replace(rows, terms=tuple(rows.terms[n] for n in (place, *order))).without(group)
+    members = own.members(group, rows.free, rows.batch)
+    stored, is_transposed = _stored(matrices, matrices.terms[place], [matrices.terms[n] for n in order])
+    if columns % _LANES:
+        edges = [(0, 0)] * stored.rank
+        edges[-2 if is_transposed else -1] = 0, filled - columns
+        stored = ops.pad(stored, 0, edges)
+    left = ops.convert_element_type(given.arranged(given.free, given.terms, batch=given.batch), kind)
+    dims = [*members.dims[:-2], members.dims[-1]]
+    shape = _shape(kind, [*dims, filled])
+    made = own_call(GROUPED_PRODUCT, [left, stored, members], [shape], transposed=is_transposed)[0]
+    if columns % _LANES:
+        made = ops.slice(made, [0] * made.rank, [*dims, columns])
+    if side == 0:
+        return made
+    return ops.transpose(made, [*range(made.rank - 2), made.rank - 1, made.rank - 2])
+
+
+def _over_rows(own: _Masked, other: _Factor, kind: str, side: int) -> Value | None:
+    """Sums of products over each group's rows, which are the terms; None for another product. Arguments as above."""
+    factor = own.factor
+    for group in (*factor.batch, *factor.free):
+        inner = [d for d in factor.free if d != group]
+        if not inner or not other.free or not own.is_of_groups(group, inner):
+            continue
+        if group in factor.free:
+            return _contraction(own, group, other, kind, side)
+        theirs = other.batch[factor.batch.index(group)]
+        also = _Masked.of(other)
+        if also is not None and also.is_of_groups(theirs, other.free):
+            return _contraction(own, group, other, kind, side, also=also)
+        if _Without().has(other.value.ir, [theirs]):
+            return _contraction(own, group, other, kind, side)
+    return None
+
+
+def _contraction(own: _Masked, group: int, other: _Factor, kind: str, side: int, also: _Masked | None = None) -> Value:
+    """Sums over rows, where ``also`` is the mask of the other factor."""
+    factor, batch = own.factor, [d for d in own.factor.batch if d != group]
+    members, given = own.members(group, factor.terms, batch), [factor.without(group), other]
+    # Where the result has groups.
+    place = len(batch) + (side and len(other.free)) + [*factor.free, group].index(group)
+    if group in factor.batch:
+        place = factor.batch.index(group)
+        theirs = other.batch[place]
+        if also is not None:
+            other, rest = also.factor, [d for d in other.batch if d != theirs]
+            members = ops.and_(members, also.members(theirs, other.terms, rest))
+        given[1] = other.without(theirs)
+    lhs, rhs = given if side == 0 else reversed(given)
+    operands = [one.arranged(one.terms, one.free, batch=one.batch) for one in (lhs, rhs)]
+    dims = members.dims[:-1]
     made = own_call(
-        GROUPED_PRODUCT,
-        [ops.convert_element_type(given, sums), matrices, members],
-        [f"{sums}[{result.dims[0]},{result.dims[1]}]"],
-        transposed=is_transposed,
-    )
-    return ops.convert_element_type(made[0], result.element_type)
+        GROUPED_CONTRACTION, [*operands, members], [_shape(kind, (*dims, *(one.dims[-1] for one in operands)))]
+    )[0]
+    made = ops.reshape(made, [*dims, *lhs.sizes(lhs.free), *rhs.sizes(rhs.free)])
+    order = [d for d in range(made.rank) if d != len(batch)]
+    return ops.transpose(made, [*order[:place], len(batch), *order[place:]])
+
+
+def _shape(kind: str, dims: Iterable[int]) -> str:
+    return f"{kind}[{','.join(map(str, dims))}]"
 
 
 def _is_zero(value: SSAValue) -> bool:
     """Whether all elements are a constant 0."""
     op = defining_op(value)
-    while op is not None and op.name == "stablehlo.broadcast_in_dim":
+    while op is not None and op.name in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
         op = defining_op(op.operands[0])
     if op is None or op.name != "stablehlo.constant" or not is_splat(op):
         return False
     return not constant_of(op).any()
 
 
-def _matrices(rhs: Value, is_transposed: bool) -> tuple[Value, bool]:
-    """The matrices as they lie in memory, and whether their terms are the last dimension there."""
-    made = defining_op(rhs.ir, "stablehlo.transpose")
-    while made is not None and integers(made, "permutation") == [0, 2, 1]:
-        rhs, is_transposed = Value(made.operands[0]), not is_transposed
-        made = defining_op(rhs.ir, "stablehlo.transpose")
-    if is_transposed and is_made_known(rhs):
-        return reordered(rhs, [0, 2, 1]), False
-    return rhs, is_transposed
+def _stored(matrices: _Factor, group: int, terms: Sequence[int]) -> tuple[Value, bool]:
+    """The matrices ``[*batch, groups, terms, columns]``, or as they lie in memory, with terms last there."""
+    batch, columns = matrices.batch, matrices.free
+
+    def lie(order: Iterable[int]) -> bool:
+        kept = [d for d in order if matrices.value.dims[d] != 1]
+        return kept == sorted(kept)
+
+    if (
+        not lie((*batch, group, *terms, *columns))
+        and lie((*batch, group, *columns, *terms))
+        and not is_made_known(matrices.value)
+    ):
+        return matrices.arranged([group], columns, terms, batch=batch), True
+    return matrices.arranged([group], terms, columns, batch=batch), False
 
 
 @register
 @dataclass(frozen=True)
 class LegalizeGroupedProducts(PatternPass):
-    """Rows are multiplied by the matrices of their groups alone."""
+    """Rows are multiplied for the groups that they belong to alone."""
 
     name: ClassVar[str] = "legalize-grouped-products"
     requires: ClassVar[Facts] = NORMALIZED

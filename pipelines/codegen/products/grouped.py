@@ -39,15 +39,36 @@ _MANY_TILES = 64
 _IN_PLACE = 32
 
 
+def number_bytes(rows: int) -> int:
+    """Of the numbers of so many rows, in whole lines."""
+    return -(-rows * _NUMBER // _LINE) * _LINE
+
+
+def listed(function: Function, members: Value, rows: int, numbers: Value) -> Value:
+    """Write the numbers of the rows that belong to a group. Returns how many do.
+
+    Args:
+        members: the address of a byte for each row.
+        numbers: where they are written.
+    """
+    with carrying(function, 0, rows, [function.index(0)]) as (loop, row, (count,)):
+        # The one that does not belong is overwritten by the next.
+        function.store(row, strided(function, numbers, I64, [count], [1]))
+        belongs = function.load(function.offset(members, I8, row), I8).differs(0)
+        loop.next([count + belongs.as_(I64, signed=False)])
+    (total,) = loop.results
+    return total
+
+
 @dataclass(frozen=True)
 class GroupedGemm:
     """A product of rows with the matrix of their group.
 
     Attributes:
-        gemm: whose batch are the groups, and whose rows are as many as a group has in the mean; ``lhs`` and ``out``
-            are those of all rows. Vectors fill the columns, since what is stored is added.
+        gemm: whose batch are the batch and the groups, and whose rows are as many as a group has in the mean; ``lhs``
+            and ``out`` are those of all rows. Vectors fill the columns, since what is stored is added.
         rows: of all groups.
-        members: the address of ``[groups, rows]`` bytes, which are not 0 where a row belongs to a group.
+        members: the address of ``[batch, groups, rows]`` bytes, which are not 0 where a row belongs to a group.
     """
 
     gemm: Gemm
@@ -65,11 +86,7 @@ class GroupedGemm:
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies and row numbers, at an address that 64 divides."""
-        return self._numbers + tiled.scratch_bytes(self.gemm, self._plan(machine))
-
-    @property
-    def _numbers(self) -> int:
-        return -(-self.rows * _NUMBER // _LINE) * _LINE
+        return number_bytes(self.rows) + tiled.scratch_bytes(self.gemm, self._plan(machine))
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut, each of which has some columns of all groups."""
@@ -98,7 +115,7 @@ class GroupedGemm:
         if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
             first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
         results = Results(function, out, self.gemm.out, self.gemm.batch)
-        rest = function.offset(scratch, I8, self._numbers)
+        rest = function.offset(scratch, I8, number_bytes(self.rows))
         product = _GroupedProduct(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)
         product.run_groups(self, scratch, first, last)
 
@@ -109,24 +126,29 @@ class _GroupedProduct(tiled.TiledProduct):
     Attributes:
         numbers: the address of the numbers of a group's rows.
         count: how many there are.
+        out: the address of the results of a batch's rows.
         chosen: the numbers of a tile's rows.
     """
 
     numbers: Value
     count: Value
+    out: Value
     chosen: Sequence[Value] = ()
 
     def run_groups(self, one: GroupedGemm, numbers: Value, first: Value, last: Value) -> None:
         """Columns of the strips from ``first`` up to ``last``."""
         function, gemm, columns = self.function, self.gemm, self.plan.tile.columns
-        assert one.members is not None
+        members, (batches, groups) = one.members, gemm.batch
+        assert members is not None
         self.numbers = numbers
         begin, end = first * columns, (last * columns).minimum(gemm.n)
-        with each(function, 0, one.rows) as row:
+        with each(function, 0, batches * one.rows) as row:
             start = strided(function, self.results.out, gemm.out.kind, [row, begin], [gemm.out.row, 1])
             function.clear(start, (end - begin) * gemm.out.bytes)
-        with each(function, 0, gemm.count) as group:
-            self.count = self._listed(function.offset(one.members, I8, group * one.rows), one.rows)
+        with each(function, 0, batches) as batch, each(function, 0, groups) as group:
+            own = strided(function, members, I8, [batch, group], [groups * one.rows, one.rows])
+            self.count = listed(function, own, one.rows, numbers)
+            self.out = strided(function, self.results.out, gemm.out.kind, [batch], [gemm.out.batch[0]])
             # What is not packed is read row by row.
             run = self.plan.left.run
             depth = self.plan.depth if self.plan.packs_right else min(_IN_PLACE, run)
@@ -135,36 +157,28 @@ class _GroupedProduct(tiled.TiledProduct):
                 each(function, 0, run, depth) as term,
                 each(function, first, last) as strip,
             ):
-                lhs, rhs = self._factors([group])
+                lhs, rhs = self._factors([batch, group])
                 terms = depth if run % depth == 0 else (function.index(run) - term).minimum(depth)
 
                 def write(tile: Tile, *, follows: bool) -> None:
                     self.tile, self.follows = tile, follows
-                    self._block(group, lhs, rhs, strip, (term, terms, depth))
+                    self._block([batch, group], lhs, rhs, strip, (term, terms, depth))
 
                 self._by_last_tile(strip, write)
 
-    def _listed(self, members: Value, rows: int) -> Value:
-        """Write the numbers of the rows that belong to a group. Returns how many do."""
-        function = self.function
-        with carrying(function, 0, rows, [function.index(0)]) as (loop, row, (count,)):
-            # The one that does not belong is overwritten by the next.
-            function.store(row, strided(function, self.numbers, I64, [count], [1]))
-            belongs = function.load(function.offset(members, I8, row), I8).differs(0)
-            loop.next([count + belongs.as_(I64, signed=False)])
-        (total,) = loop.results
-        return total
-
-    def _block(self, group: Value, lhs: Value, rhs: Value, strip: Value, block: tuple[Value, Number, int]) -> None:
+    def _block(
+        self, places: Sequence[Value], lhs: Value, rhs: Value, strip: Value, block: tuple[Value, Number, int]
+    ) -> None:
         """Add the products of a group's rows with a block of a strip.
 
         Args:
+            places: of the matrix in the batch.
             block: its first term, how many it has, and how many it has at most.
         """
         function, left, (term, terms, most) = self.function, self.plan.left, block
         columns = self._columns(strip)
         if self.plan.strips is not None:
-            self.vectors = self._vectors(self.plan.strips, [group], strip)
+            self.vectors = self._vectors(self.plan.strips, places, strip)
         at_right = strided(function, rhs, self.gemm.rhs.kind, [term], [self.gemm.rhs.row])
         vectors, right, _ = self._right(at_right, columns, terms, ())
         with each(function, 0, (self.count + (self.tile.rows - 1)).udiv(self.tile.rows)) as number:
@@ -189,7 +203,7 @@ class _GroupedProduct(tiled.TiledProduct):
         function, matrix, tile = self.function, self.results.matrix, self.tile
         kind = wide(self.kind, tile.lanes)
         places = [
-            strided(function, self.results.out, matrix.kind, [row, column], [matrix.row, 1])
+            strided(function, self.out, matrix.kind, [row, column], [matrix.row, 1])
             for row in self.chosen
             for column in columns
         ]

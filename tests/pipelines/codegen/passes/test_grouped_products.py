@@ -1,4 +1,4 @@
-"""Products of rows with the matrices of their groups, beside float64 of numpy."""
+"""Products of rows with the matrices of their groups, and over the rows of each group, beside float64 of numpy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,111 @@ def test_rows_in_any_groups(data: st.DataObject) -> None:
     np.testing.assert_allclose(got, want, rtol=0, atol=_TOLERANCES[dtype] * scale)
 
 
-@pytest.mark.parametrize("sizes", [[5, 0, 60, 31], [0, 0, 0, 96], [10, 10, 10, 10], [96, 0, 0, 0]], ids=str)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_sums_over_rows_of_any_groups(data: st.DataObject) -> None:
+    """Either factor masked or both; groups before or behind rows; rows in no group, in one, in several; batches."""
+    batch, groups = data.draw(st.sampled_from([0, 0, 1, 3]), "batch"), data.draw(st.integers(2, 7), "groups")
+    rows = data.draw(st.sampled_from([1, 2, 7, 40, 150]), "rows")
+    m, n = data.draw(st.sampled_from([(1, 3), (5, 1), (16, 33), (70, 100), (129, 64)]), "sizes")
+    dtype = data.draw(st.sampled_from([np.float32, np.float32, jnp.bfloat16, np.float16, np.float64]), "type")
+    masked = data.draw(st.sampled_from(["left", "right", "both"]), "masked")
+    share = data.draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]), "share")
+    lead = (batch,) if batch else ()
+    mine = np.random.default_rng(groups * rows).random((*lead, groups, rows)) < share
+    x, y = normal(*lead, rows, m).astype(dtype), normal(*lead, rows, n).astype(dtype)
+    wide = np.float64 if dtype == np.float64 else np.float32
+
+    def contraction(x: Any, y: Any, mine: Any) -> Any:
+        def left(factor: Any) -> Any:
+            return jnp.where(mine[..., None], factor[None], jnp.zeros((), dtype))
+
+        if masked == "both":
+            return jax.lax.dot_general(left(x), left(y), (((1,), (1,)), ((0,), (0,))), preferred_element_type=wide)
+        lhs, rhs = (left(x), y) if masked == "left" else (x, left(y))
+        numbers = (((1,), (0,)), ((), ())) if masked == "left" else (((0,), (1,)), ((), ()))
+        found = jax.lax.dot_general(lhs, rhs, numbers, preferred_element_type=wide)
+        return found if masked == "left" else jnp.swapaxes(found, 0, 1)
+
+    with jax.enable_x64(dtype == np.float64):
+        program = _program(jax.vmap(contraction) if batch else contraction, x, y, mine)
+    assert _calls(program) == (1, 0)
+    want = _over_rows(x, y, mine)
+    scale = _over_rows(abs(x), abs(y), mine).max(initial=1)
+    got = np.asarray(compiled(program).load()(x, y, mine))
+    np.testing.assert_allclose(got, want, rtol=0, atol=_TOLERANCES[dtype] * scale)
+
+
+def _over_rows(x: Any, y: Any, mine: Any) -> Any:
+    return np.einsum("...gr,...ri,...rj->...gij", mine.astype(np.float64), np.float64(x), np.float64(y))
+
+
+_SIZES = [[5, 0, 60, 31], [0, 0, 0, 96], [10, 10, 10, 10], [96, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("sizes", _SIZES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16, np.float64])
+def test_gradients_of_experts(sizes: list[int], dtype: Any) -> None:
+    """Rows behind the last group have no part in any; beside numpy, and beside XLA, which masks all."""
+    with jax.enable_x64(dtype == np.float64):
+        x, w, dy = normal(96, 40).astype(dtype), normal(4, 40, 80).astype(dtype), normal(96, 80).astype(dtype)
+        given = np.array(sizes, np.int32)
+
+        def gradients(x: Any, w: Any, dy: Any, sizes: Any) -> Any:
+            return jax.vjp(lambda x, w: jax.lax.ragged_dot(x, w, sizes), x, w)[1](dy)
+
+        program = _program(gradients, x, w, dy, given)
+        by_xla = jax.tree.map(np.float64, jax.jit(gradients)(x, w, dy, given))
+    assert _calls(program) == (2, 0)
+    mine = np.pad(np.repeat(np.arange(4), sizes), (0, 96 - sum(sizes)), constant_values=4) == np.arange(4)[:, None]
+    wants = [_expected(dy, np.swapaxes(w, 1, 2), mine), _over_rows(x, dy, mine)]
+    for got, want, other in zip(compiled(program).load()(x, w, dy, given), wants, by_xla, strict=True):
+        for one in (want, other):
+            atol = (0.01 if dtype == jnp.bfloat16 else 2e-6) * abs(one).max()
+            np.testing.assert_allclose(np.float64(np.asarray(got)), one, rtol=0, atol=atol)
+
+
+def test_batches_of_groups() -> None:
+    """As ``vmap`` makes them, of the product and both gradients."""
+    x, w, dy = normal(3, 50, 24), normal(3, 4, 24, 32), normal(3, 50, 32)
+    sizes = np.array([[10, 0, 30, 10], [0, 0, 0, 50], [1, 2, 3, 4]], np.int32)
+
+    def gradients(x: Any, w: Any, dy: Any, sizes: Any) -> Any:
+        result, back = jax.vjp(lambda x, w: jax.lax.ragged_dot(x, w, sizes), x, w)
+        return (result, *back(dy))
+
+    program = _program(jax.vmap(gradients), x, w, dy, sizes)
+    assert _calls(program) == (3, 0)
+    got = compiled(program).load()(x, w, dy, sizes)
+    for n, of_one in enumerate(sizes):
+        mine = np.pad(np.repeat(np.arange(4), of_one), (0, 50 - of_one.sum()), constant_values=4)
+        mine = mine == np.arange(4)[:, None]
+        wants = (
+            _expected(x[n], w[n], mine),
+            _expected(dy[n], w[n].swapaxes(1, 2), mine),
+            _over_rows(x[n], dy[n], mine),
+        )
+        for one, want in zip(got, wants, strict=True):
+            np.testing.assert_allclose(np.asarray(one)[n], want, rtol=0, atol=3e-6 * abs(want).max())
+
+
+def test_more_rows_than_a_strip_has() -> None:
+    """Sums wait between blocks of rows; several workers share the result."""
+    x, y = normal(70000, 9), normal(70000, 37)
+    mine = np.random.default_rng(0).integers(0, 2, 70000) == np.arange(2)[:, None]
+
+    def contraction(x: Any, y: Any, mine: Any) -> Any:
+        return jnp.einsum("grk,rn->gkn", jnp.where(mine[:, :, None], x, 0.0), y)
+
+    program = _program(contraction, x, y, mine)
+    assert _calls(program) == (1, 0)
+    want = _over_rows(x, y, mine)
+    for threads in (1, 3):
+        got = np.asarray(compiled(program).load(device="local-task", threads=threads)(x, y, mine))
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("sizes", _SIZES, ids=str)
 def test_ragged_products(sizes: list[int]) -> None:
     """Two layers of experts, also in a loop, where rows behind the last group are zeros."""
     x, w, v = normal(96, 64), normal(4, 64, 128) / 8, normal(4, 128, 64) / 11

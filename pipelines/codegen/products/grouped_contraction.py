@@ -1,0 +1,225 @@
+"""Sums of products over the rows of a group, as the gradients of the matrices of experts are.
+
+    out[g, i, j] = sum over the rows r of group g of lhs[r, i] * rhs[r, j]
+
+Which rows belong to a group is known at the call alone. The loops are those of tiles (``tiled.py``), whose terms lie
+anywhere and are as many as the call says. Both factors are copied in the order of these loops::
+
+    for group:
+        rows = those that belong to it
+        for unit in piece:               # chunks of rows of the result, strips of columns
+            copy the chunk's left factor # once for all strips
+            for block of rows:
+                pack the strip
+                for tile in chunk: sums = those over the block's rows
+            store sums
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
+from hloforge.pipelines.codegen.products import packing, tiled
+from hloforge.pipelines.codegen.products.arithmetic import one_by_one
+from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, chunk_tiles
+from hloforge.pipelines.codegen.products.gemm import Gemm
+from hloforge.pipelines.codegen.products.grouped import listed, number_bytes
+from hloforge.pipelines.codegen.products.left_factors import Rows
+from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.micro_kernel import add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.results import Results, Store
+from hloforge.pipelines.codegen.products.strips import Strips
+from hloforge.pipelines.framework.machine import Machine
+
+# Rows of a chunk at most, and tiles that it has at least where there are as many.
+_CHUNK_ROWS, _LEAST_TILES = 1024, 8
+
+
+@dataclass(frozen=True)
+class GroupedContraction:
+    """Products of two factors, summed over the rows of each group.
+
+    Attributes:
+        gemm: whose batch are the batch and the groups, and whose terms are all rows; ``lhs`` and ``rhs`` are those of
+            all groups.
+        members: the address of ``[batch, groups, rows]`` bytes, which are not 0 where a row belongs to a group.
+    """
+
+    gemm: Gemm
+    members: Value | None = None
+
+    def packed(self, _: Machine) -> Strips | None:
+        """None: what is packed of a constant factor depends on the groups."""
+        return None
+
+    @property
+    def _mean(self) -> int:
+        """Rows of a group where they are shared out."""
+        return -(-self.gemm.k // self.gemm.batch[1])
+
+    def _pieces(self, machine: Machine) -> int:
+        return replace(self.gemm, k=self._mean).pieces(machine)
+
+    def _plan(self, machine: Machine) -> tiled.TiledPlan:
+        gemm, arithmetic = self.gemm, one_by_one(self.gemm.sums)
+        tile = choose_tile(gemm.sums, gemm.m, gemm.n, self._mean, machine, has_last=tiled.has_last(gemm))
+        tiles, strips = -(-gemm.m // tile.rows), -(-gemm.n // tile.columns)
+        chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, self._pieces(machine), _LEAST_TILES)
+        left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, "gathered")
+        depth, _ = tiled.cut_terms(left, tile, arithmetic, machine)
+        return tiled.TiledPlan(tile, arithmetic, depth, 0, packs_right=True, left=left, chunk=chunk)
+
+    def scratch(self, machine: Machine) -> int:
+        """Bytes that each workgroup needs for copies and row numbers, at an address that 64 divides."""
+        return number_bytes(self.gemm.k) + tiled.scratch_bytes(self.gemm, self._plan(machine))
+
+    def workgroups(self, machine: Machine) -> int:
+        """Into how many pieces of about equal work it may be cut, each of which has a part of all groups' results."""
+        return min(self._pieces(machine), self._units(machine))
+
+    def _units(self, machine: Machine) -> int:
+        _, chunks, strips = tiled.units(self.gemm, self._plan(machine))
+        return chunks * strips
+
+    def emit(
+        self,
+        function: Function,
+        lhs: Value,
+        rhs: Value,
+        out: Value,
+        scratch: Value | None,
+        workgroup: Value | None,
+        *,
+        machine: Machine,
+        store: Store | None = None,
+    ) -> None:
+        """Write the sums, or a piece of them; arguments as for ``Gemm.emit``, without a store of one's own."""
+        if scratch is None or self.members is None or store is not None:
+            raise ValueError("these sums need scratch, members and no store")
+        total = self._units(machine)
+        first, last = function.index(0), function.index(total)
+        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
+            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        results = Results(function, out, self.gemm.out, self.gemm.batch)
+        rest = function.offset(scratch, I8, number_bytes(self.gemm.k))
+        product = _GroupedContraction(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)
+        product.run_groups(self.members, scratch, first, last)
+
+
+class _GroupedContraction(tiled.TiledProduct):
+    """Writes the loops.
+
+    Attributes:
+        numbers: the address of the numbers of a group's rows.
+        count: how many there are.
+        term: the place of the first one of the block that is packed.
+    """
+
+    numbers: Value
+    count: Value
+    term: Value
+
+    def run_groups(self, members: Value, numbers: Value, first: Value, last: Value) -> None:
+        """Units of each group from ``first`` up to ``last``."""
+        function, gemm, (batches, groups) = self.function, self.gemm, self.gemm.batch
+        self.numbers = numbers
+        with each(function, 0, batches) as batch, each(function, 0, groups) as group:
+            matrix = batch * groups + group
+            self.count = listed(function, strided(function, members, I8, [matrix], [gemm.k]), gemm.k, numbers)
+            lhs, rhs = self._factors([batch, group])
+            with each(function, first, last) as unit:
+                self._unit(matrix, lhs, rhs, unit, first)
+
+    def _unit(self, matrix: Value, lhs: Value, rhs: Value, unit: Value, first: Value) -> None:
+        """A strip of columns of a chunk of a group's result."""
+        function, gemm, (_, chunks, strips) = self.function, self.gemm, tiled.units(self.gemm, self.plan)
+        chunk, strip = split_index(function, unit, (chunks, strips))
+        begin = chunk * self.plan.chunk if chunks > 1 else function.index(0)
+        end = (begin + self.plan.chunk).minimum(-(-gemm.m // self.plan.tile.rows))
+        with function.if_(self.count.equals(0)):
+            self._clear(matrix, begin, end, strip)
+        with function.if_(self.count > 0):
+            with function.if_(strip.equals(0) | unit.equals(first)):
+                self._copy_left(lhs, begin, end)
+
+            def write(tile: Tile, *, follows: bool) -> None:
+                self.tile, self.follows = tile, follows
+                self._sum(matrix, rhs, begin, end, self._columns(strip))
+
+            self._by_last_tile(strip, write)
+
+    def _clear(self, matrix: Value, begin: Value, end: Value, strip: Value) -> None:
+        """What no row adds to is 0."""
+        function, gemm, tile = self.function, self.gemm, self.plan.tile
+        column = strip * tile.columns
+        size = (column + tile.columns).minimum(gemm.n) - column
+        with each(function, begin * tile.rows, (end * tile.rows).minimum(gemm.m)) as row:
+            function.clear(self.results.address_of(matrix, row, column), size * gemm.out.bytes)
+
+    def _copy_left(self, lhs: Value, begin: Value, end: Value) -> None:
+        """Write the terms of each tile of a chunk one after the other."""
+        function, gemm, tile = self.function, self.gemm, self.plan.tile
+        assert self.copied is not None
+        size = tile.rows * self.arithmetic.unit_bytes
+        with each(function, begin, end) as number:
+            row = clamped(function, number * tile.rows, gemm.m - tile.rows)
+            start = strided(function, lhs, gemm.lhs.kind, [row], [gemm.lhs.row])
+            target = function.offset(self.copied, I8, (number - begin) * self.count * size)
+            with carrying(function, 0, self.count, [target]) as (loop, term, (to,)):
+                source = strided(function, start, gemm.lhs.kind, [self._number(term)], [gemm.lhs.column])
+                function.store(packing.element(function, self.arithmetic, gemm.lhs, source, tile.rows), to, 4)
+                loop.next([function.offset(to, I8, size)])
+
+    def _pack_runs(self, columns: Sequence[Value], run: Number, turns: Sequence[object]) -> None:
+        """Pack the rows of a block."""
+        function, matrix, tile = self.function, self.gemm.rhs, self.tile
+        assert self.strip is not None
+        assert not turns
+        size = self.arithmetic.unit_bytes
+        with carrying(function, 0, run, [self.strip]) as (loop, term, (to,)):
+            row = self._number(self.term + term)
+            for place, column in enumerate(columns):
+                source = strided(function, column, matrix.kind, [row], [matrix.row])
+                vector = packing.element(function, self.arithmetic, matrix, source, tile.lanes)
+                function.store(vector, function.offset(to, I8, place * tile.lanes * size), size)
+            loop.next([function.offset(to, I8, tile.columns * size)])
+
+    def _number(self, term: Value) -> Value:
+        """Of a row of the group."""
+        return self.function.load(strided(self.function, self.numbers, I64, [term], [1]), I64)
+
+    def _sum(self, matrix: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]) -> None:
+        """Write a strip's sums."""
+        function, gemm, tile, is_blocked = self.function, self.gemm, self.tile, self.plan.is_blocked
+        kind, size = wide(self.kind, tile.lanes), tile.rows * tile.columns * bits_of(self.kind) // 8
+        most, side = self.plan.depth, self.plan.left.side
+        assert self.copied is not None
+        assert self.waiting is not None
+        if is_blocked:
+            function.clear(self.waiting, (end - begin) * size)
+        with each(function, 0, self.count if is_blocked else 1, most) as term:
+            self.term = term
+            terms = (self.count - term).minimum(most) if is_blocked else self.count
+            vectors, right, _ = self._right(rhs, columns, terms, ())
+            with each(function, begin, end) as number:
+                row = clamped(function, number * tile.rows, gemm.m - tile.rows)
+                panel = function.offset(self.copied, I8, ((number - begin) * self.count + term) * side.along)
+                start = zeros(function, tile, self.kind)
+                sums = add_terms(
+                    *(function, tile, self.arithmetic, side, right, [panel], vectors, terms, start), most=most
+                )
+                if is_blocked:
+                    memory = strided(function, self.waiting, I8, [number - begin], [size])
+                    for place, part in enumerate(sums):
+                        at = function.offset(memory, kind, place)
+                        function.store(function.load(at, kind) + part, at)
+                else:
+                    self._store_tile(sums, matrix, row, columns)
+        if is_blocked:
+            with each(function, begin, end) as number:
+                row = clamped(function, number * tile.rows, gemm.m - tile.rows)
+                self._finish(strided(function, self.waiting, I8, [number - begin], [size]), matrix, row, columns)
