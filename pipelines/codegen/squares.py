@@ -149,7 +149,7 @@ def fill_square(
             address = function.offset(first, kind, place)
             if is_far:
                 ahead = function.offset(address, kind, SIDE * stride)
-                function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 1, i32 1)")
+                function.prefetch(ahead, level=3)
             vectors.append(
                 _masked_load(function, address, kind, lanes, along - row)
                 if masked

@@ -160,7 +160,7 @@ class StreamedSquares(CrossedLoops):
             address = function.offset(memory.pointer, kind, number(function.index(0), column))
             for distance in range(0, width + (LINE - 1 if stride * size % LINE else 0), LINE):
                 ahead = function.moved(address, function.index(tile.block * stride * size + distance))
-                function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 2, i32 1)")
+                function.prefetch(ahead, level=2)
         pointer = function.offset(tile.memory.pointer, kind, tile.line)
         fill_square(
             function,
@@ -187,7 +187,7 @@ class StreamedSquares(CrossedLoops):
             address = function.offset(memory.pointer, storage(array.element), self._emitter.value(self._here(number)))
             for distance in range(0, tile.block * size, LINE):
                 ahead = function.moved(address, function.index(tile.block * size + distance))
-                function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 2, i32 1)")
+                function.prefetch(ahead, level=2)
 
     def _row_of_panel(self, crossing: Crossing, tile: _Tile, part: _Part, inner: Value) -> None:
         """Write the part of a row that a tile has, as far as lines of the result are whole."""

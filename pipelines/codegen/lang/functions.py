@@ -286,6 +286,13 @@ class Function:
         """An address so many bytes away, which may lie outside of its array."""
         return self._address("getelementptr i8", pointer, distance)
 
+    def prefetch(self, address: Value, level: int = 1) -> None:
+        """Let the processor get a line that is read later into this level of its caches and those below.
+
+        The line may lie outside of its array, because no fault follows: see ``moved``.
+        """
+        self.do(f"call void @llvm.prefetch.p0(ptr {address.text}, i32 0, i32 {4 - level}, i32 1)")
+
     def _address(self, what: str, pointer: Value, distance: Value) -> Value:
         found = self.emit(f"{what}, ptr {pointer.text}, {distance}", POINTER)
         if pointer.text in self._local:

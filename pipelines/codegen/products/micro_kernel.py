@@ -69,7 +69,7 @@ class Ahead:
     def fetch(self, function: Function, place: Value) -> None:
         """What belongs to a term so many bytes from the first one."""
         address = function.offset(self.start, I8, (place * self.times).udiv(1 << self.shift))
-        function.do(f"call void @llvm.prefetch.p0(ptr {address.text}, i32 0, i32 2, i32 1)")
+        function.prefetch(address, level=2)
 
 
 def add_terms(
@@ -150,7 +150,7 @@ def fetch(function: Function, addresses: Sequence[Value], along: int) -> None:
     """
     for address in addresses:
         ahead = function.offset(address, I8, _AHEAD * along)
-        function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 3, i32 1)")
+        function.prefetch(ahead)
 
 
 def zeros(function: Function, tile: Tile, kind: str) -> list[Value]:
