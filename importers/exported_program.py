@@ -36,6 +36,8 @@ _CONFIGS = ("data/weights/model_weights_config.json", "data/constants/model_cons
 _RAW = re.compile(r"(?:weight|tensor)_\d+")
 _TARGET = re.compile(
     r"torch\.ops\.(?:aten|prims|prim)\.(?!__class|__init|__dict|__sub|__reduce|__get|__set)\w+(?:\.(?!_)\w+)?"
+    # What PT2E's quantizer writes, which PyTorch itself defines.
+    r"|torch\.ops\.quantized_decomposed\.(?!_)\w+(?:\.(?!_)\w+)?"
     # What libraries define, and the child that reads the file declares (``hloforge.torch.operators.grouped``).
     r"|torch\.ops\.transformers\.grouped_mm_fallback(?:\.default)?"
     r"|torch\.ops\.higher_order\.(?:cond|while_loop|scan|map_impl|associative_scan|wrap_with_set_grad_enabled"

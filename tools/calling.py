@@ -15,7 +15,7 @@ from hloforge.dialect.abi import crosses
 from hloforge.dialect.errors import ArgumentError, OptionError
 from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.data.inputs import parse_input, write_output
+from hloforge.runtime.data.inputs import is_archive, named_inputs, parse_input, write_archive, write_output
 from hloforge.runtime.replicas.mpi import Rank
 from hloforge.runtime.replicas.replicas import Replicas
 from hloforge.runtime.session.convention import nest_results
@@ -37,7 +37,8 @@ def arguments(signature: Signature, specs: Sequence[str], seed: int, program: Pr
 
     Args:
         specs: grammar of ``runtime.inputs``; a single ``random``, ``zeros`` or ``iota`` serves every leaf, and
-            ``plausible`` draws them by ``runtime.plausible_inputs``.
+            ``plausible`` draws them by ``runtime.plausible_inputs``. Fewer ``.npz`` files than leaves hold them by
+            name.
         seed: of ``random`` without a number.
         program: what ``plausible`` looks at; None for a vmfb.
 
@@ -54,9 +55,12 @@ def arguments(signature: Signature, specs: Sequence[str], seed: int, program: Pr
     leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
     if len(specs) == 1 and _FOR_ALL.fullmatch(specs[0].strip()):
         specs = [specs[0]] * len(leaves)
-    if len(specs) != len(leaves):
+    if 0 < len(specs) < len(leaves) and all(map(is_archive, specs)):
+        values = named_inputs(specs, leaves)
+    elif len(specs) != len(leaves):
         raise _wrong_count(signature, leaves, len(specs))
-    values = [parse_input(seeded(spec, seed), leaf) for spec, leaf in zip(specs, leaves, strict=True)]
+    else:
+        values = [parse_input(seeded(spec, seed), leaf) for spec, leaf in zip(specs, leaves, strict=True)]
     nested = nest_results(Shape.tuple_of(*(parameter.shape for parameter in signature.parameters)), values)
     return tuple(nested)
 
@@ -66,7 +70,7 @@ def _wrong_count(signature: Signature, leaves: Sequence[Parameter], given: int) 
     return ArgumentError(
         f"the program takes {len(leaves)} {noun}, got {given}",
         notes=(f"signature: {signature}",),
-        hint="--input=random gives every parameter random values" if leaves else "",
+        hint="--input=random gives every parameter random values, --input=@x.npz those of its names" if leaves else "",
     )
 
 
@@ -109,17 +113,31 @@ def _name(index: tuple[int, ...]) -> str:
     return "result" + ("{" + ",".join(map(str, index)) + "}" if index else "")
 
 
-def write_results(results: Leaves, outputs: Sequence[str]) -> None:
-    """Print every result as a literal, or write it where an ``--output`` says.
+def _named(signature: Signature, results: Leaves) -> dict[str, Any]:
+    """The results by the names that the program's source has for them, where these are known and differ."""
+    names = signature.result_names
+    tokens = [crosses(shape) for shape in signature.flat_results]
+    known = len(names) == len(tokens) and len(set(names)) == len(names) and all(names)
+    own = iter([name for name, is_array in zip(names, tokens, strict=True) if is_array] if known else ())
+    return {next(own, name): array for name, array in results}
+
+
+def write_results(signature: Signature, results: Leaves, outputs: Sequence[str]) -> None:
+    """Print every result as a literal, with its name in the source, or write it where an ``--output`` says.
+
+    One ``.npz`` file takes all.
 
     Raises:
         ArgumentError: more outputs than results, or a malformed one; nothing is written then.
     """
     if not outputs:
-        for name, array in results:
+        for (name, array), own in zip(results, _named(signature, results), strict=True):
             if len(results) > 1:
-                click.echo(f"{name}:")
+                click.echo(f"{name}:" if own == name else f"{name} ({own}):")
             write_output("-", array)
+        return
+    if len(outputs) == 1 and is_archive(outputs[0]):
+        write_archive(outputs[0], _named(signature, results))
         return
     if len(outputs) > len(results):
         raise ArgumentError(f"{len(outputs)} outputs for {len(results)} results")

@@ -74,12 +74,17 @@ def _buckets(source: str | bytes) -> Facts:
 
 
 def _signature_facts(signature: Signature) -> Facts:
+    results = signature.flat_results
+    names = signature.result_names or [""] * len(results)
     return {
         "parameters": [
             {"name": leaf.name, "shape": str(leaf.shape), "bytes": shape_bytes(leaf.shape)}
             for leaf in signature.flat_parameters
         ],
-        "results": [{"shape": str(shape), "bytes": shape_bytes(shape)} for shape in signature.flat_results],
+        "results": [
+            {**({"name": name} if name else {}), "shape": str(shape), "bytes": shape_bytes(shape)}
+            for name, shape in zip(names, results, strict=True)
+        ],
         "result": str(signature.result),
         "aliases": [str(alias) for alias in signature.aliases],
     }
@@ -222,7 +227,8 @@ def show(facts: Facts) -> None:
         if value:
             console.print(Text(f"{label + ':':<15}{terminal.one_line(value)}"))
     _print(console, "parameters", [[p["name"], p["shape"], bytes_text(p["bytes"])] for p in facts["parameters"]])
-    _print(console, "results", [[r["shape"], bytes_text(r["bytes"])] for r in facts["results"]])
+    rows = [[r.get("name", ""), r["shape"], bytes_text(r["bytes"])] for r in facts["results"]]
+    _print(console, "results", [row if any(r[0] for r in rows) else row[1:] for row in rows])
     if facts["kind"] == "vmfb":
         _print(console, "failed attempts", [[row["attempt"], row["reason"]] for row in facts["failed_attempts"]])
     if facts["kind"] == "program":

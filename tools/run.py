@@ -40,7 +40,8 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     cls=CompilerCommand,
     short_help="Run a vmfb or a program, and check its results.",
     epilog="A SPEC is 2x3xf32=1 2 3 4 5 6, f32[2,3]=@x.npy, @x.npy, @x.npz:name, random[:SEED], zeros or iota. A "
-    "single random, zeros or iota applies to every parameter. With --reference, the default is random.",
+    "single random, zeros or iota applies to every parameter, and so do fewer @x.npz than parameters, by name. "
+    "With --reference, the default is random.",
 )
 @click.argument("source", metavar="FILE", type=completing.FILE)
 @click.option(
@@ -68,7 +69,8 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     multiple=True,
     type=completing.RESULT,
     metavar="@FILE.npy|-",
-    help="Destination of a result; one per result, in order, then outfeed items and channels.",
+    help="Destination of a result; one per result, in order, then outfeed items and channels. A single @FILE.npz "
+    "takes all, by name.",
 )
 @click.option(
     "--expected-output",
@@ -178,7 +180,7 @@ def command(
         return
     leaves = calling.leaves(session.signature, results) + given
     if outputs or not (wanted or engine):
-        calling.write_results(leaves, outputs)
+        calling.write_results(session.signature, leaves, outputs)
     if wanted:
         checking.check_expected(dict(leaves), wanted, tolerance)
     if engine and program:

@@ -1,4 +1,4 @@
-"""Reading ``.npy`` and ``.npz`` files and writing ``.npy``, also of the element types that numpy does not know."""
+"""Reading and writing ``.npy`` and ``.npz`` files, also of the element types that numpy does not know."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import math
 import warnings
 import zipfile
+from collections.abc import Mapping
 from os import PathLike
 from tokenize import TokenError
 from typing import IO, Any
@@ -113,9 +114,23 @@ def _array(data: bytes) -> Array:
 
 def save_array(path: str | PathLike[str], array: Any) -> None:
     """Write a ``.npy`` file, whole or not at all. Raises CompileError if it cannot be written."""
+    buffer = io.BytesIO()
+    _write(buffer, array)
+    write_atomically(path, buffer.getvalue())
+
+
+def save_archive(path: str | PathLike[str], arrays: Mapping[str, Any]) -> None:
+    """Write a ``.npz`` file, whole or not at all. Raises CompileError if it cannot be written."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                _write(stream, array)
+    write_atomically(path, buffer.getvalue())
+
+
+def _write(stream: IO[bytes], array: Any) -> None:
     array = np.asarray(array)
     if not is_of_numpy(array.dtype):
         array = np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}").reshape(array.shape)
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    write_atomically(path, buffer.getvalue())
+    np.save(stream, array, allow_pickle=False)

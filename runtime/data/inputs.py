@@ -4,7 +4,8 @@
 
     2x3xf32=1 2 3 4 5 6      values (spaces, commas and brackets separate); one value fills the whole array
     f32[2,3]=@x.npy          a file; XLA's type text serves as well as IREE's
-    @x.npy  @x.npz:name      a .npz holds several arrays: by default the one named like the parameter
+    @x.npy  @x.npz:name      a .npz holds several arrays: by default the one named like the parameter; fewer archives
+                             than parameters serve all of them (``named_inputs``), and one takes all results
     random  random:7         seeded; zeros; iota (0, 1, 2 … in row-major order)
 
 The type may be left out: the program's parameter says it.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,12 +25,12 @@ from hloforge.dialect.element_types import ElementType, element_type, is_of_nump
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays, save_array
+from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays, save_archive, save_array
 from hloforge.runtime.data.literals import format_array, type_text
 from hloforge.runtime.data.numbers import parse_values
 from hloforge.runtime.data.random_inputs import random_array, random_inputs
 
-__all__ = ["parse_expected", "parse_input", "random_inputs", "write_output"]
+__all__ = ["named_inputs", "parse_expected", "parse_input", "random_inputs", "write_archive", "write_output"]
 
 Array = np.ndarray[Any, Any]
 
@@ -57,6 +59,39 @@ def parse_input(spec: str, parameter: Parameter, noun: str = "argument") -> Arra
 def parse_expected(spec: str, index: int, shape: Shape) -> Array:
     """The array that result number ``index`` of ``shape`` should be; grammar and errors as of ``parse_input``."""
     return _Spec(spec.strip(), Parameter(f"result {index}", shape), noun="expected").array()
+
+
+def is_archive(spec: str) -> bool:
+    """Whether a specification is a whole ``.npz`` file."""
+    spec = spec.strip()
+    return spec.startswith("@") and spec.endswith(".npz")
+
+
+def named_inputs(specs: Sequence[str], parameters: Sequence[Parameter]) -> list[Array]:
+    """The arrays of ``.npz`` files for the parameters of their names; of several files the last that has one counts.
+
+    Args:
+        specs: for which ``is_archive`` holds.
+        parameters: leaves of the signature.
+
+    Raises:
+        ArgumentError: as of ``parse_input``; no file has an array of a parameter's name.
+    """
+    found: dict[str, tuple[str, Archive]] = {}
+    for spec in map(str.strip, specs):
+        archive = _Spec(spec, parameters[0], "argument").loaded(spec[1:])
+        if isinstance(archive, Archive):
+            found |= dict.fromkeys(archive.names, (spec, archive))
+    arrays = []
+    for parameter in parameters:
+        if parameter.name not in found:
+            raise ArgumentError(
+                f"argument {parameter.name!r} ({parameter.shape}): {', '.join(specs)}: no array of this name",
+                hint=f"they hold {', '.join(found) or 'nothing'}",
+            )
+        spec, archive = found[parameter.name]
+        arrays.append(_Spec(spec, parameter, "argument").taken(archive, parameter.name))
+    return arrays
 
 
 class _Spec:
@@ -134,14 +169,24 @@ class _Spec:
     def file(self, path: str) -> Array:
         member = _ARCHIVE_MEMBER.fullmatch(path)
         path, name = (member[1], member[2]) if member else (path, None)
+        loaded = self.loaded(path)
+        return loaded if isinstance(loaded, np.ndarray) else self.member(loaded, path, name)
+
+    def loaded(self, path: str) -> Array | Archive:
         try:
-            loaded = load_arrays(path)
-            return loaded if isinstance(loaded, np.ndarray) else self.member(loaded, path, name)
+            return load_arrays(path)
         except OSError as error:
             hint = getattr(error, "hint", "")
             raise self.error(f"cannot read {path}: {error.strerror or error}", hint=hint) from None
         except FormatError as error:
             raise self.error(f"{path} is no .npy or .npz file of arrays: {error}") from None
+
+    def taken(self, archive: Archive, name: str) -> Array:
+        """The array of an archive that holds it, in the parameter's type."""
+        try:
+            return self.fitted(archive[name], self.parameter.shape)
+        except FormatError as error:
+            raise self.error(f"{name!r} cannot be read: {error}") from None
 
     def member(self, archive: Archive, path: str, name: str | None) -> Array:
         names = archive.names
@@ -150,7 +195,10 @@ class _Spec:
         if name not in names:
             hint = f"it holds {', '.join(names) or 'nothing'}: name one as in @{path}:{names[0] if names else 'x'}"
             raise self.error(f"{path} has no array {name!r}", hint=hint)
-        return archive[name]
+        try:
+            return archive[name]
+        except FormatError as error:
+            raise self.error(f"{path} is no .npy or .npz file of arrays: {error}") from None
 
     def fitted(self, array: Array, shape: Shape) -> Array:
         """A file's array in the declared type; of bf16, f8 and narrow integers a .npy file keeps only the width."""
@@ -205,5 +253,11 @@ def write_output(spec: str, array: Any, *, stream: BinaryIO | None = None) -> No
         return
     path = Path(spec.removeprefix("@"))
     if not spec.startswith("@") or path.suffix != ".npy":
-        raise ArgumentError(f"{spec!r} is no output", hint="an output is @name.npy, or - for text on stdout")
+        hint = "an output is @name.npy, or - for text on stdout; @name.npz alone takes all results"
+        raise ArgumentError(f"{spec!r} is no output", hint=hint)
     save_array(path, array)
+
+
+def write_archive(spec: str, arrays: Mapping[str, Any]) -> None:
+    """Write results to the ``.npz`` file that a specification names, whole or not at all. Raises CompileError."""
+    save_archive(spec.strip()[1:], arrays)

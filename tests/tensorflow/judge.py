@@ -38,6 +38,9 @@ def judge(cases: Sequence[Case], engine: str = "") -> dict[str, Outcome]:
         except Error as error:
             outcomes[case.name] = Outcome("import", error.message)
             continue
+        if len(program.signature.parameters) != len(arguments):
+            outcomes[case.name] = Outcome("import", "it assigns variables, which are arguments")
+            continue
         given = tf.nest.map_structure(tf.constant, case.arguments)
         expected = tf.nest.flatten(tf.nest.map_structure(tf.convert_to_tensor, case.function(*given)))
         ready.append(Ready(case, program, arguments, [np.asarray(tensor) for tensor in expected]))

@@ -57,6 +57,45 @@ def test_a_signature_is_chosen_by_name(tmp_path: Path) -> None:
         assert "double, negate" in refused.output
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [4, None])
+def test_variables_that_a_signature_assigns_are_arguments_and_results(tmp_path: Path, batch: int | None) -> None:
+    class Model(tf.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.weights = tf.Variable(tf.ones([3, 1]), name="weights")
+            self.steps = tf.Variable(0, name="steps")
+            self.scale = tf.Variable(0.1, name="scale")
+
+        @tf.function(  # type: ignore[untyped-decorator]
+            input_signature=[tf.TensorSpec([batch, 3], tf.float32, name="x")]
+        )
+        def step(self, x: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((x @ self.weights) ** 2)
+            self.weights.assign_sub(self.scale * tape.gradient(loss, self.weights))
+            self.steps.assign_add(1)
+            return {"loss": loss, "all": {"twice": 2 * loss}}["loss"], loss * 2
+
+    model, folder = Model(), str(tmp_path / "model")
+    tf.saved_model.save(model, folder, signatures={"step": model.step.get_concrete_function()})
+    program = hloforge.read(folder, signature="step")
+    parameters = {p.name: p.shape.without_layout() for p in program.signature.parameters}
+    assert list(parameters) == ["x", "weights", "steps"], program.signature  # not what is only read
+    sizes = {"shapes": {"x": (4, 3)}} if batch is None else {}
+    session = hloforge.compile(program, cache=False, **sizes).load()
+    names = session.signature.result_names
+    assert names == ("output_0", "output_1", "weights", "steps")
+    x = np.random.RandomState(1).rand(4, 3).astype(np.float32)
+    state: dict[str, Any] = {"weights": model.weights.numpy(), "steps": model.steps.numpy()}
+    for _ in range(3):
+        results = dict(zip(names, session(x, **state), strict=True))
+        loss, _ = model.step(tf.constant(x))
+        np.testing.assert_allclose(results["output_0"], loss, 1e-5)
+        state = {name: results[name] for name in state}
+    np.testing.assert_allclose(state["weights"], model.weights, 1e-5)
+    assert state["steps"] == 3
+
+
 def test_what_has_no_signatures_says_so(tmp_path: Path) -> None:
     (tmp_path / "one.mlir").write_text(
         "func.func @main() -> tensor<f32> { %c = stablehlo.constant dense<1.0> : tensor<f32> return %c : tensor<f32> }"

@@ -8,6 +8,19 @@ import pytest
 
 from tests.tools.command import Call
 
+STEP = """module attributes {
+    hloforge.parameter_names = ["count", "sums", "x"], hloforge.parameter_shapes = ["s32[]", "f32[2]", "f32[2]"],
+    hloforge.result_names = ["count", "sums"], hloforge.result_shape = "(s32[], f32[2])",
+    hloforge.input_output_alias = []} {
+  func.func @main(%count: tensor<i32>, %sums: tensor<2xf32>, %x: tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>) {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %count, %one : tensor<i32>
+    %all = stablehlo.add %sums, %x : tensor<2xf32>
+    return %next, %all : tensor<i32>, tensor<2xf32>
+  }
+}
+"""
+
 
 def test_literals_in_and_out(call: Call, add: Path) -> None:
     result = call("run", add, "--input=4xf32=1 2 3 4", "--input=10")
@@ -32,6 +45,40 @@ def test_files_in_and_out_with_layouts_and_nested_tuples(call: Call, pair: Path,
     assert result.stdout == ""
     np.testing.assert_array_equal(np.load(y), x.T)
     assert np.load(n) == 42
+
+
+def test_archives_hold_arguments_and_results_by_name(call: Call, pair: Path, tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.savez(tmp_path / "both.npz", x=x, n=np.int32(1), other=x)
+    np.savez(tmp_path / "n.npz", n=np.int32(41))
+    done = call("run", pair, f"--input=@{tmp_path}/both.npz", f"--output=@{tmp_path}/r.npz")
+    assert (done.exit_code, done.stdout) == (0, ""), done.stderr
+    with np.load(tmp_path / "r.npz") as results:
+        np.testing.assert_array_equal(results["result{0}"], x.T)
+        assert results["result{1,0}"] == 2
+    assert "s32=1" in call("run", pair, "--input=zeros").stdout
+
+
+def test_the_last_archive_with_a_name_counts(call: Call, tmp_path: Path) -> None:
+    program = tmp_path / "three.mlir"
+    program.write_text(STEP)
+    np.savez(tmp_path / "state.npz", count=np.int32(1), sums=np.ones(2, np.float32), x=np.zeros(2, np.float32))
+    np.savez(tmp_path / "batch.npz", x=np.array([1, 2], np.float32))
+    state = tmp_path / "state.npz"
+    for _ in range(2):
+        done = call("run", program, f"--input=@{state}", f"--input=@{tmp_path}/batch.npz", f"--output=@{state}")
+        assert done.exit_code == 0, done.stderr
+    with np.load(state) as results:
+        assert sorted(results) == ["count", "sums"]
+        assert results["count"] == 3
+        np.testing.assert_array_equal(results["sums"], [3, 5])
+    refused = call("run", program, f"--input=@{state}")
+    assert refused.exit_code == 1
+    assert "argument 'x' (f32[2]): " in refused.stderr and "they hold count, sums" in refused.stderr
+    shown = call("inspect", program).stdout
+    assert re.search(r"results:\n +count +s32\[\] +4 B *\n +sums +f32\[2\] +8 B", shown), shown
+    printed = call("run", program, f"--input=@{state}", f"--input=@{tmp_path}/batch.npz").stdout
+    assert "result{0} (count):\ns32=4\n" in printed
 
 
 def test_random_inputs_depend_on_the_seed_alone(call: Call, add_vmfb: Path) -> None:

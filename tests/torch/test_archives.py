@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
 import hloforge  # noqa: E402
-from hloforge.dialect.errors import ImporterError  # noqa: E402
+from hloforge.dialect.errors import ImporterError, UnsupportedError  # noqa: E402
 from hloforge.importers.detect import Form, detect  # noqa: E402
 from hloforge.importers.exported_program import vet  # noqa: E402
 from hloforge.torch.archives import program_of_archive  # noqa: E402
@@ -27,6 +30,22 @@ from hloforge.torch.archives import program_of_archive  # noqa: E402
 nn = torch.nn
 MODEL, WEIGHTS = "models/model.json", "data/weights/model_weights_config.json"
 SAMPLES = "data/sample_inputs/model.pt"
+
+
+@dataclass
+class Batch:
+    """What a module may take and return that is a type of its library."""
+
+    ids: Any
+    more: list[Any]
+
+
+torch.export.register_dataclass(Batch, serialized_type_name="library.Batch")
+
+
+class Batched(nn.Module):
+    def forward(self, batch: Batch) -> Batch:
+        return Batch(batch.ids * 2, [each + 1 for each in batch.more])
 
 
 class Scaled(nn.Module):
@@ -148,8 +167,7 @@ def test_pickled_sample_inputs_are_not_run(dynamic: bytes, tmp_path: Path) -> No
     stream = io.BytesIO()
     torch.save(((torch.zeros(4, 3), Evil()), {}), stream, pickle_module=pickle)
     path.write_bytes(changed(dynamic, SAMPLES, lambda _: stream.getvalue()))
-    with pytest.raises(ImporterError, match="sample inputs are no plain tensors"):
-        program_of_archive(str(path))
+    assert str(program_of_archive(str(path)).signature) == "(x: f32[?,3]) -> f32[?,2]"
     assert not trace.exists()
 
 
@@ -229,3 +247,115 @@ def test_vmap_is_read() -> None:
 
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.testing.assert_array_equal(hloforge.compile(saved(Rows(), torch.from_numpy(x)))(x), x * 15)
+
+
+def test_arguments_of_types_of_libraries_are_their_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved(Batched(), Batch(torch.randn(2, 3), [torch.randn(2, 3)])))
+    code = (
+        "from hloforge.torch.archives import program_of_archive\n"
+        f"program = program_of_archive({str(path)!r})\n"
+        "print(program.signature, program.signature.result_names)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == (
+        "(batch_ids: f32[2,3], batch_more_0: f32[2,3]) -> (f32[2,3], f32[2,3]) ('ids', 'more.0')"
+    ), done.stderr
+
+
+def test_operators_of_quantizers_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("torch.ao.quantization.fx._decomposed")
+    operators = torch.ops.quantized_decomposed
+
+    class Rounded(nn.Module):
+        def forward(self, x: Any) -> Any:
+            integers = operators.quantize_per_tensor(x, 0.1, 3, -128, 127, torch.int8)
+            return operators.dequantize_per_tensor(integers, 0.1, 3, -128, 127, torch.int8)
+
+    module, x = Rounded(), torch.randn(4, 3)
+    program = hloforge.read(saved(module, x))
+    np.testing.assert_array_equal(hloforge.compile(program, cache=False).load()(x.numpy()), module(x))
+
+
+def test_buffers_in_one_memory_are_named(tmp_path: Path) -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("sums", torch.zeros(4))
+            self.register_buffer("first", self.sums[:1])
+
+        def forward(self, x: Any) -> Any:
+            self.sums.add_(x)
+            return self.first * 2
+
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved(Shared(), torch.ones(4)))
+    with pytest.raises(UnsupportedError, match="'sums' and 'first' share memory, and the model changes it"):
+        program_of_archive(str(path))
+
+
+def _with_gradients() -> tuple[Any, Any, Any]:
+    """A loss with its backward pass in one exported program, its module, and an input."""
+    experimental = pytest.importorskip("torch.export.experimental")
+    torch.manual_seed(0)
+
+    class Loss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(x, x, x, need_weights=False)[0].square().mean()
+
+    module, x = Loss(), torch.randn(2, 5, 8)
+    return experimental._export_forward_backward(torch.export.export(module, (x,))), module, x
+
+
+def test_gradients_are_results(tmp_path: Path) -> None:
+    exported, module, x = _with_gradients()
+    path = tmp_path / "model.pt2"
+    torch.export.save(exported, path)
+    program = program_of_archive(str(path))
+    loss, *gradients = hloforge.compile(program, cache=False).load()(x.numpy())
+    expected = module(x)
+    expected.backward()
+    np.testing.assert_allclose(loss, expected.detach(), 1e-5)
+    wanted = {f"{name}.grad": parameter.grad for name, parameter in module.named_parameters()}
+    found = dict(zip(program.signature.result_names[1:], gradients, strict=True))
+    assert found.keys() == wanted.keys()
+    for name, gradient in wanted.items():
+        np.testing.assert_allclose(found[name], gradient, 1e-4, 1e-6)
+
+
+def test_gradients_are_added_as_by_backward() -> None:
+    exported, module, x = _with_gradients()
+    compiled = hloforge.torch.compile(exported, cache=False)
+    for _ in range(2):
+        loss = compiled(x)
+        module(x).backward()
+    torch.testing.assert_close(loss, module(x).detach())
+    for name, parameter in module.named_parameters():
+        torch.testing.assert_close(exported.state_dict[name].grad, parameter.grad)
+
+
+@pytest.mark.parametrize("kind", ["plain", "causal", "mask", "bias"])
+def test_gradients_of_attention_in_traced_graphs(kind: str) -> None:
+    forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    torch.manual_seed(0)
+    q, g = (torch.randn(2, 3, 5, 8) for _ in range(2))
+    k, v = (torch.randn(2, 3, 5, 8) for _ in range(2))
+    bias = torch.randn(2, 3, 5, 5)
+    mask = {"mask": torch.where(bias > -1, 0.0, -torch.inf), "bias": bias}.get(kind)
+
+    class Gradients(nn.Module):
+        def forward(self, g: Any, q: Any, k: Any, v: Any) -> Any:
+            out, sums = forward(q, k, v, 0.0, kind == "causal", attn_mask=mask)
+            return backward(g, q, k, v, out, sums, 0.0, kind == "causal", attn_mask=mask)
+
+    found = hloforge.torch.compile(Gradients(), (g, q, k, v), cache=False)(g, q, k, v)
+    wide = [x.double().requires_grad_() for x in (q, k, v)]
+    options = {"is_causal": kind == "causal", "attn_mask": mask.double() if mask is not None else None}
+    nn.functional.scaled_dot_product_attention(*wide, **options).backward(g.double())
+    for gradient, x in zip(found, wide, strict=True):
+        torch.testing.assert_close(gradient.double(), x.grad, rtol=1e-4, atol=1e-5)

@@ -138,14 +138,20 @@ def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 
 
 def _paths_in(name: str, value: Any) -> Iterator[str]:
-    """In the order of ``tf.nest``: dictionaries by their sorted keys."""
+    """Paths within an argument, which begin with its name."""
+    yield from (".".join((name, *path)) for path in paths_of(value))
+
+
+def paths_of(value: Any) -> Iterator[tuple[str, ...]]:
+    """The keys and positions that lead to each leaf, in the order of ``tf.nest``: dictionaries by their sorted keys."""
     if isinstance(value, Mapping):
-        for key in sorted(value):
-            yield from _paths_in(f"{name}.{key}", value[key])
+        parts = [(str(key), value[key]) for key in sorted(value)]
     elif isinstance(value, list | tuple):
         keys = getattr(value, "_fields", range(len(value)))
-        for key, member in zip(keys, value, strict=True):
-            yield from _paths_in(f"{name}.{key}", member)
+        parts = [(str(key), member) for key, member in zip(keys, value, strict=True)]
     else:
-        parts = tf.nest.flatten(value, expand_composites=True)
-        yield from [name] if len(parts) == 1 else [f"{name}.{number}" for number in range(len(parts))]
+        members = tf.nest.flatten(value, expand_composites=True)
+        yield from [()] if len(members) == 1 else [(str(number),) for number in range(len(members))]
+        return
+    for key, member in parts:
+        yield from ((key, *path) for path in paths_of(member))

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.auto_control_deps_utils import get_read_only_resource_input_indices_graph
 
 from hloforge.dialect import ops
 from hloforge.dialect.builder import Builder
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.dialect.marks import GRAPH
-from hloforge.dialect.program import Parameter, Program
+from hloforge.dialect.program import Alias, Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.freezing import freeze
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes
 from hloforge.tensorflow.arrays import variable_value
-from hloforge.tensorflow.nests import Arguments
+from hloforge.tensorflow.nests import Arguments, paths_of
 from hloforge.tensorflow.refusals import UnknownConstant, refusal, refuse_growing_lists, unknown_constant
 from hloforge.tensorflow.source_lines import CALLS, with_user_lines
 
@@ -68,6 +69,16 @@ class Traced:
         leaves = tf.nest.flatten(self.result, expand_composites=True)
         return [leaf for leaf in leaves if isinstance(leaf, tf.TensorSpec)]
 
+    @property
+    def result_names(self) -> list[str]:
+        """Of the tensors among the results: the paths to them, as far as these are more than a number."""
+        leaves = tf.nest.flatten(self.result, expand_composites=True)
+        paths = [".".join(path) for path in paths_of(self.result)]
+        if len(paths) != len(leaves):
+            return []
+        names = [path for path, leaf in zip(paths, leaves, strict=True) if isinstance(leaf, tf.TensorSpec)]
+        return [] if names == [""] else names
+
     def packed(self, tensors: Sequence[Any]) -> Any:
         """The nest of the results with these tensors."""
         rest = iter(tensors)
@@ -85,7 +96,8 @@ class Tracer:
         arguments: what it is traced for; sizes may be unknown.
         name: of the program.
         names: of variables, by ``id`` of their handles.
-        constants: whether variables become constants with the values that they have now.
+        constants: whether variables that the function does not assign become constants with the values that they
+            have now; those that it assigns stay parameters, which their new values may overwrite.
         needed: numbers of arguments whose elements turned out to decide sizes.
         forms: what was lowered, by the sizes of the arguments.
     """
@@ -150,9 +162,8 @@ class Tracer:
     @property
     def captures(self) -> tuple[Capture, ...]:
         """What the program takes after the arguments."""
-        if self.constants:
-            return ()
-        return (self._general or next(iter(self.forms.values()))).captures
+        traced = self._general or next(iter(self.forms.values()))
+        return tuple(traced.captures[number] for number in self._kept(traced))
 
     @property
     def assigns(self) -> bool:
@@ -174,6 +185,10 @@ class Tracer:
         program.signature = replace(signature, parameters=parameters, aliases=())
         program.signature.attach(program.module)
         self.forms[tuple(sizes)] = traced
+        renamed = {id(c.tensor): name for c, name in zip(traced.captures, names[first:], strict=True)}
+        results = [*traced.result_names, *(renamed[id(update.tensor)] for update in traced.updates)]
+        if len(results) == len(program.signature.flat_results):
+            program.describe(result_names=results)
         if self.constants:
             return self._frozen(program, traced)
         if self._general is not None and _tensors(traced.captures) != _tensors(self._general.captures):
@@ -183,14 +198,31 @@ class Tracer:
             )
         return program
 
+    def _kept(self, traced: Traced) -> list[int]:
+        """The captures that are parameters: all, or those that may be assigned."""
+        if not self.constants:
+            return list(range(len(traced.captures)))
+        graph = traced.concrete.graph
+        first = len(graph.inputs) - len(traced.captures)
+        read_only = set(get_read_only_resource_input_indices_graph(graph))
+        return [n for n, c in enumerate(traced.captures) if c.is_variable and first + n not in read_only]
+
     def _frozen(self, program: Program, traced: Traced) -> Program:
-        if traced.updates:
-            raise UnsupportedError(
-                f"the function assigns the variable {traced.updates[0].name!r}, which was to be a constant",
-                hint="compile it with hloforge.tensorflow.compile(…), which gives variables their new values",
-            )
-        first = len(self.arguments.specs)
-        return freeze(program, {first + n: capture.value() for n, capture in enumerate(traced.captures)})
+        """The program with constants for what the function only reads; the results tell new values of the rest."""
+        first, kept = len(self.arguments.specs), self._kept(traced)
+        values = {first + n: c.value() for n, c in enumerate(traced.captures) if n not in kept}
+        program = freeze(program, values)
+        numbers = {id(traced.captures[n].tensor): first + place for place, n in enumerate(kept)}
+        results = len(traced.result_specs)
+        is_one = program.signature.result.is_array
+        program.describe(
+            aliases=[
+                Alias(() if is_one else (results + n,), numbers[id(update.tensor)])
+                for n, update in enumerate(traced.updates)
+                if id(update.tensor) in numbers
+            ]
+        )
+        return program
 
     def _hlo(self, specs: Sequence[tf.TensorSpec], values: Mapping[int, np.ndarray[Any, Any]]) -> tuple[Traced, bytes]:
         """What was traced, and its ``HloModuleProto``; constants from outside are taken in where they must."""
@@ -264,7 +296,7 @@ class Tracer:
         """The program as far as it is known without sizes."""
         specs = self.arguments.specs
         self._general, _ = self._trace(specs, {}, False)
-        captures = () if self.constants else self._general.captures
+        captures = self.captures
         builder: Builder[Program] = Builder(self.name, Program)
         names = _unique([*self.arguments.names, *(capture.name for capture in captures)])
         shapes = [*map(_shape, specs), *(_capture_shape(capture) for capture in captures)]
@@ -276,6 +308,8 @@ class Tracer:
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.name
         program.template = self
+        if len(results) == len(self._general.result_names):
+            program.describe(result_names=self._general.result_names)
         return program
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
-from torch.export.pt2_archive._package import load_pt2
+from torch.export.pt2_archive._package import PT2ArchiveReader, _load_exported_programs
+from torch.export.pt2_archive.constants import SAMPLE_INPUTS_DIR
 
 from hloforge.dialect.bounded_sizes import BoundedSize
 from hloforge.dialect.errors import ImporterError, UnsupportedError
@@ -82,27 +81,27 @@ def _named(program: Program, exported: ExportedProgram) -> Program:
     return program
 
 
+class _Reader(PT2ArchiveReader):  # type: ignore[misc]
+    """Reads an archive but for the sample inputs: no program needs them, and what is pickled in them may run code."""
+
+    def read_bytes(self, file_name: str) -> bytes:
+        return b"" if file_name.startswith(SAMPLE_INPUTS_DIR) else super().read_bytes(file_name)
+
+
 def load(path: str) -> ExportedProgram:
-    """``torch.export.load`` of an archive that was vetted, if its sample inputs are plain data.
+    """``torch.export.load`` of an archive that was vetted, without its sample inputs.
 
     Raises:
-        ImporterError: they are not; PyTorch cannot read the archive.
+        ImporterError: PyTorch cannot read the archive.
     """
-    with zipfile.ZipFile(path) as archive:
-        name = next(n for n in archive.namelist() if n.endswith("data/sample_inputs/model.pt"))
-        samples = archive.read(name)
-    try:
-        # PyTorch reads them so as well, but if that fails, it runs what the pickle says.
-        torch.load(io.BytesIO(samples), weights_only=True)
-    except Exception as error:
-        raise ImporterError(
-            f"its sample inputs are no plain tensors: {str(error).splitlines()[0]:.200}",
-            hint="if you trust the file: hloforge.torch.compile(torch.export.load(path))",
-        ) from None
     try:
         declare_types(path)
-        with Path(path).open("rb") as file:
-            exported = load_pt2(file).exported_programs["model"]
+        with _Reader(path) as reader:
+            names = reader.get_file_names()
+            if b"torch.ops.quantized_decomposed." in reader.read_bytes("models/model.json"):
+                # It registers these operators.
+                import_module("torch.ao.quantization.fx._decomposed")
+            exported = _load_exported_programs(reader, names, None)["model"]
     except Exception as error:  # of any kind: PyTorch asserts and looks up what the file says
         raise ImporterError(
             f"PyTorch {torch.__version__} cannot read the archive: {type(error).__name__}: {error}".splitlines()[0],

@@ -129,6 +129,11 @@ class Compiled:
             for (kind, number), result in zip(convention.updates, results, strict=False):
                 changed = convention.state[number] if kind == "state" else leaves[number]
                 changed.copy_(result)
+        # As ``backward()`` does.
+        for (kind, number), gradient in zip(reversed(convention.gradients), reversed(results), strict=False):
+            differentiated = convention.state[number] if kind == "state" else leaves[number]
+            old = differentiated.grad
+            differentiated.grad = gradient if old is None else old + gradient
         returned = [_returned(output, results) for output in convention.outputs]
         return pytree.tree_unflatten(returned, convention.out_spec)
 

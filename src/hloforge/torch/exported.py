@@ -27,6 +27,8 @@ from hloforge.torch.registry import lowering_of
 # Numbers that a program computes; those that are known are ConstantArguments, or have an integer for a name.
 _NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
+# Of a forward and backward pass in one graph the loss is what the module returns, as any other output.
+RETURNED = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
 
 
 def prepared(exported: ExportedProgram) -> ExportedProgram:
@@ -43,12 +45,32 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
                 raise
             views = {torch.ops.aten.view.default: _viewed}
             exported = exported.run_decompositions({**decompositions(), **views})
+        except AssertionError:
+            # PyTorch makes no one graph where what is changed has two names.
+            shared = _shared(exported)
+            if not shared:
+                raise
+            raise UnsupportedError(
+                f"{' and '.join(map(repr, shared))} share memory, and the model changes it",
+                hint="keep one of them as a buffer, and make the other of it in forward()",
+            ) from None
         # A library's operators: those that were defined after the table was made are not in it.
         while composite := _composite(exported):
             exported = exported.run_decompositions(
                 {**decompositions(), **{op: _get_decomp_for_cia(op) for op in composite}}
             )
     return exported
+
+
+def _shared(exported: ExportedProgram) -> list[str]:
+    """Names of parameters and buffers that lie in the same memory as one that the program changes."""
+    state = {**exported.state_dict, **exported.constants}
+    places: dict[int, list[str]] = {}
+    for spec in exported.graph_signature.input_specs:
+        tensor = state.get(spec.target) if spec.target is not None else None
+        if isinstance(tensor, torch.Tensor) and tensor.numel():
+            places.setdefault(tensor.untyped_storage().data_ptr(), []).append(str(spec.target))
+    return next((names for names in places.values() if len(names) > 1), [])
 
 
 def _viewed(x: torch.Tensor, sizes: Any) -> Any:
@@ -104,6 +126,7 @@ class Convention:
         in_spec, out_spec: pytrees of ``(args, kwargs)`` and of what is returned.
         updates: the state (by number) and the user's leaves (by number) that the first results replace.
         outputs: the leaves of what is returned: the number of a result, or a constant.
+        gradients: the state (by number) and the user's leaves (by number) whose gradients the last results are.
     """
 
     names: tuple[str, ...]
@@ -113,6 +136,7 @@ class Convention:
     out_spec: Any
     updates: tuple[tuple[str, int], ...]
     outputs: tuple[Any, ...]
+    gradients: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,6 +186,7 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
             found = exported.state_dict.get(spec.target)
         tensors.append(found if found is not None else exported.constants[spec.target])
     updates: list[tuple[str, int]] = []
+    gradients: list[tuple[str, int]] = []
     outputs: list[Any] = []
     count = 0
     for out in signature.output_specs:
@@ -177,7 +202,13 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
         elif out.kind is OutputKind.USER_INPUT_MUTATION:
             assert out.target is not None
             updates.append(("user", numbers[out.target]))
-        elif out.kind is OutputKind.USER_OUTPUT:
+        elif out.kind is OutputKind.GRADIENT_TO_PARAMETER:
+            assert out.target is not None
+            gradients.append(("state", numbers[out.target]))
+        elif out.kind is OutputKind.GRADIENT_TO_USER_INPUT:
+            assert out.target is not None
+            gradients.append(("user", numbers[out.target]))
+        elif out.kind in RETURNED:
             outputs.append(Result(count, isinstance(argument, _NUMBERS)))
         else:
             raise UnsupportedError(f"the exported program returns {out.kind.name}")
@@ -191,6 +222,7 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
         trees.out_spec,
         tuple(updates),
         tuple(outputs),
+        tuple(gradients),
     )
 
 

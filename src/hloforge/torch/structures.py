@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from hloforge.torch.exported import Convention, Result
+from hloforge.torch.exported import RETURNED, Convention, Result
 
 
 class Foreign:
@@ -48,7 +48,14 @@ def _declare(name: str) -> None:
         serialized_type_name=name,
         to_dumpable_context=json.dumps,
         from_dumpable_context=_context,
+        # PyTorch names the graph's inputs by their paths.
+        flatten_with_keys_fn=lambda each: (_with_keys(each), each.context),
     )
+
+
+def _with_keys(each: Foreign) -> list[tuple[Any, Any]]:
+    names = _names(each.context, len(each.parts))
+    return [(pytree.GetAttrKey(name), part) for name, part in zip(names, each.parts, strict=True)]
 
 
 def _context(text: Any) -> Any:
@@ -76,13 +83,18 @@ def _types(value: Any) -> Iterator[str]:
 
 
 def result_names(convention: Convention, parameters: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """Names of a program's results: of what it changes, then the paths to the leaves of what is returned.
+    """Names of a program's results: of what it changes, the paths to the leaves of what is returned, gradients.
 
     Args:
         parameters: names of the user's leaves, some of which are changed.
         arguments: of the graph's outputs, for a leaf without a path.
     """
-    changed = [convention.names[n] if kind == "state" else parameters[n] for kind, n in convention.updates]
+
+    def name(kind: str, number: int) -> str:
+        return convention.names[number] if kind == "state" else parameters[number]
+
+    changed = [name(*place) for place in convention.updates]
+    gradients = [f"{name(*place)}.grad" for place in convention.gradients]
     paths = [".".join(path) for path in _paths(convention.out_spec)]
     if len(paths) != len(convention.outputs):
         return []
@@ -91,7 +103,7 @@ def result_names(convention: Convention, parameters: Sequence[str], arguments: S
         for path, output, argument in zip(paths, convention.outputs, arguments, strict=True)
         if isinstance(output, Result)
     ]
-    return [*changed, *returned]
+    return [*changed, *returned, *gradients]
 
 
 def _paths(spec: Any) -> Iterator[tuple[str, ...]]:
@@ -105,9 +117,13 @@ def _paths(spec: Any) -> Iterator[tuple[str, ...]]:
 
 
 def _keys(spec: Any, count: int) -> list[str]:
-    context = spec.context
     if issubclass(spec.type, tuple) and hasattr(spec.type, "_fields"):
         return list(spec.type._fields)
+    return _names(spec.context, count)
+
+
+def _names(context: Any, count: int) -> list[str]:
+    """The names of so many parts that a structure's context tells, or their numbers."""
     if isinstance(context, list | tuple) and len(context) == count and all(isinstance(key, str) for key in context):
         return list(context)
     # Dataclasses: names with values, and those that are None.
@@ -121,8 +137,7 @@ def _keys(spec: Any, count: int) -> list[str]:
 def output_names(exported: torch.export.ExportedProgram) -> list[str]:
     """PyTorch's names of the leaves of what is returned."""
     specs = exported.graph_signature.output_specs
-    kind = torch.export.graph_signature.OutputKind.USER_OUTPUT
-    return [str(getattr(spec.arg, "name", "")) for spec in specs if spec.kind is kind]
+    return [str(getattr(spec.arg, "name", "")) for spec in specs if spec.kind in RETURNED]
 
 
 def input_names(exported: torch.export.ExportedProgram) -> list[str]:

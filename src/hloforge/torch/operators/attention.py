@@ -1,4 +1,4 @@
-"""``flex_attention``: attention whose scores and mask the user's functions of one number change."""
+"""``flex_attention``, whose scores and mask the user's functions of one number change; gradients of attention."""
 
 from __future__ import annotations
 
@@ -72,3 +72,45 @@ def _for_each(function: Callable[..., Any], scores: int, buffers: Sequence[Any])
 
 def _one(result: Any) -> Any:
     return result[0] if isinstance(result, list | tuple) else result
+
+
+@lowers("aten._scaled_dot_product_flash_attention_for_cpu_backward")
+def attention_backward(
+    call: Call,
+    gradient: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    sums: Any,
+    dropout: float,
+    is_causal: bool,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> tuple[Any, Any, Any]:
+    """Gradients of attention in graphs that were traced with their backward pass, computed in f32 as by the kernel.
+
+    The sums of the forward pass are computed again: where that is decomposed, they are something else.
+    """
+    assert not dropout  # the kernel has none
+    wide = jnp.promote_types(query.dtype, jnp.float32)
+    given, q, k, v = (x.astype(wide) for x in (gradient, query, key, value))
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scores = jnp.einsum("...qd,...kd->...qk", q, k) * factor
+    if is_causal:
+        scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf)
+    if attn_mask is not None:
+        is_mask = attn_mask.dtype == jnp.bool_
+        scores = jnp.where(attn_mask, scores, -jnp.inf) if is_mask else scores + attn_mask.astype(wide)
+    greatest = scores.max(-1, keepdims=True)
+    powers = jnp.exp(scores - jnp.where(jnp.isfinite(greatest), greatest, 0))
+    total = powers.sum(-1, keepdims=True)
+    chances = powers / jnp.where(total == 0, 1, total)
+    change = jnp.einsum("...qd,...kd->...qk", given, v)
+    change = chances * (change - (change * chances).sum(-1, keepdims=True)) * factor
+    return (
+        jnp.einsum("...qk,...kd->...qd", change, k).astype(query.dtype),
+        jnp.einsum("...qk,...qd->...kd", change, q).astype(key.dtype),
+        jnp.einsum("...qk,...qd->...kd", chances, given).astype(value.dtype),
+    )
