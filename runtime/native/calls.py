@@ -7,6 +7,7 @@ programs that run in the caller's thread, as a vmfb's kernels do on IREE's ``loc
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from hloforge.runtime.data.stored_entries import entry_bytes
 from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
 from hloforge.runtime.native.result_memory import maker
-from hloforge.runtime.native.schedule_file import NAME, Schedule, read
+from hloforge.runtime.native.schedule_file import NAME, Bounded, Schedule, read
 from hloforge.runtime.native.team import Framework
 from hloforge.runtime.session.arrays import Codec
 
@@ -31,6 +32,10 @@ LIBRARY, CONSTANTS = "library.so", "constants.bin"
 _MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 29
 # Bytes of frames that stay for the next calls: to get as many from the system takes up to 0.3 ms a megabyte.
 _KEPT = 1 << 28
+# The sizes of a result, where a call decides them.
+_SIZE = np.dtype(np.int32)
+# A result that has a smaller part of its memory is copied, so that the rest can be used again.
+_LEAST_PART = 8
 _SECOND = 10**9
 
 
@@ -92,7 +97,14 @@ class NativeCalls:
         # No more than have something to do, because those that wait for it take their processors.
         self._threads = min(threads, max((part.threads for part in program.schedule.parts), default=1))
         self._count = len(parameters)
-        self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
+        self._bounded = program.schedule.bounded
+        self._forms = [(codec.dimensions, codec.dtype) for codec in parameters]
+        if self._bounded:
+            pairs = zip(self._bounded, results, strict=True)
+            self._forms += [(one.most, codec.dtype) for one, codec in pairs]
+            self._forms += [((), _SIZE)] * (program.schedule.results - len(results))
+        else:
+            self._forms += [(codec.dimensions, codec.dtype) for codec in results]
         self._made = list(enumerate(maker(*form) for form in self._forms[self._count :]))
         self._inside = dict(program.schedule.aliases)
         # Frames that no call uses, by the framework of the call; a call has one of its own.
@@ -104,8 +116,19 @@ class NativeCalls:
     def fit(program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec]) -> bool:
         """Whether a program's arrays cross as they are, and are as many as its kernels bind."""
         schedule = program.schedule
-        counts = (schedule.parameters, schedule.results) == (len(parameters), len(results))
-        return counts and all(codec.is_in_place for codec in (*parameters, *results))
+        returned = len(schedule.bounded) or schedule.results
+        if (schedule.parameters, returned) != (len(parameters), len(results)):
+            return False
+        if not all(codec.is_in_place for codec in parameters):
+            return False
+        if not schedule.bounded:
+            return all(codec.is_in_place for codec in results)
+        return not schedule.aliases and all(codec.keeps_bits for codec in results)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a call decides the sizes of results, so that it alone makes them."""
+        return bool(self._bounded)
 
     @property
     def inside(self) -> Mapping[int, int]:
@@ -123,7 +146,9 @@ class NativeCalls:
             return None
         inside = self._inside
         results = [arguments[inside[n]] if n in inside else make() for n, make in self._made]
-        return results if self.write(arguments, results) else None
+        if not self.write(arguments, results):
+            return None
+        return [_beginning(one, results, n) for n, one in enumerate(self._bounded)] if self._bounded else results
 
     def write(self, arguments: Sequence[Any], results: Sequence[Any], framework: Framework | None = None) -> bool:
         """Write the results into arrays of their element types and sizes; False as None of a call.
@@ -220,6 +245,17 @@ class NativeCalls:
             state,
         )
         return caller.function(context, self._threads, framework)
+
+
+def _beginning(one: Bounded, results: Sequence[np.ndarray[Any, Any]], number: int) -> np.ndarray[Any, Any]:
+    """What there is of a result."""
+    whole = results[number]
+    if one.sizes == one.most:
+        return whole
+    sizes = [size if size >= 0 else int(results[-1 - size]) for size in one.sizes]
+    count = math.prod(sizes)
+    found = whole.reshape(-1)[:count].reshape(sizes)
+    return found.copy() if count * _LEAST_PART < whole.size else found
 
 
 class _Context(np.ndarray[Any, Any]):

@@ -309,7 +309,12 @@ class Codec:
     @property
     def is_in_place(self) -> bool:
         """Whether arrays of one shape cross with their bits as they are: floats of 8 bits are integers to a program."""
-        return self._fixed and (self._plain or self._is_code)
+        return self._fixed and self.keeps_bits
+
+    @property
+    def keeps_bits(self) -> bool:
+        """Whether arrays, of any sizes, cross with their bits in the order in which they are."""
+        return self._plain or self._is_code
 
     def with_bits(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The bits of a logical array that is in place in the physical type."""

@@ -614,7 +614,7 @@ class Session(Background):
             ExecutionError: as a call.
         """
         native = self._native
-        if native is not None and native.is_shared:
+        if native is not None and native.is_shared and not native.is_bounded:
             # Our threads take work over sooner than IREE's. Where there is none to share, IREE's views cost more.
             made = self._made_views(native, views)
             is_done = native.write(*self._shown(views, made))
@@ -630,9 +630,9 @@ class Session(Background):
 
     @property
     def writes(self) -> bool:
-        """Whether ``write`` may run the program: its kernels need no IREE, and none overwrites an argument."""
+        """Whether ``write`` may run it: its kernels need no IREE, overwrite no argument, and decide no sizes."""
         native = self._native
-        return native is not None and not native.inside
+        return native is not None and not native.inside and not native.is_bounded
 
     def write(self, arguments: Sequence[Any], results: Sequence[Any], framework: Framework | None = None) -> bool:
         """Run the program on arrays where they lie, and write the results into others.
@@ -650,7 +650,7 @@ class Session(Background):
             Exception: what a function of the host raised.
         """
         native = self._native
-        if native is None or native.inside:
+        if native is None or not self.writes:
             return False
         try:
             is_done = native.write(arguments, results, framework)
@@ -664,7 +664,7 @@ class Session(Background):
         """As ``call_views``, for a profiler."""
         native = self._native
         begin = time_ns()
-        if native is not None:
+        if native is not None and not native.is_bounded:
             made = self._made_views(native, views)
             kernels = native.write_timed(*self._shown(views, made))
             if self._host is not None:

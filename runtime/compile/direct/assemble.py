@@ -48,8 +48,8 @@ def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool
         files.append((_CODE, link(objects, exports, helper, name, processor.form)))
     if program.constants:
         files.append((_CONSTANTS, program.constants))
-    # A call without IREE's runtime would have variables of its own beside those of calls by it, and knows no sizes.
-    if objects and not program.has_variables and not program.sizes:
+    # A call without IREE's runtime would have variables of its own beside those of calls by it.
+    if objects and not program.has_variables:
         files.append((schedule_file.NAME, schedule_of(program).to_bytes()))
     found = dict(zip((name for name, _ in files), places([(name, len(data)) for name, data in files]), strict=True))
     library, constants = ((found.get(name, 0), len(dict(files).get(name, b""))) for name in (_CODE, _CONSTANTS))

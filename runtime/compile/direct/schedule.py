@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hloforge.pipelines.codegen.kernel_program import HOST_BYTES, Binding, KernelProgram
 from hloforge.runtime.compile.direct.host import DirectError
-from hloforge.runtime.native.schedule_file import Part, Schedule
+from hloforge.runtime.native.schedule_file import Bounded, Part, Schedule
 
 
 def constants_of(program: KernelProgram) -> int:
@@ -53,6 +53,7 @@ def schedule_of(program: KernelProgram) -> Schedule:
         tuple(parts),
         len(program.weights),
         program.aliases,
+        tuple(Bounded(result.shape, sizes) for result, sizes in program.returned) if program.sizes else (),
     )
 
 

@@ -20,7 +20,7 @@ from hloforge.dialect.errors import ArgumentError
 from hloforge.runtime.compile.generated import unavailable
 from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
-from hloforge.runtime.native.schedule_file import Part, Schedule, read
+from hloforge.runtime.native.schedule_file import Bounded, Part, Schedule, read
 from hloforge.runtime.session.session import Session
 from tests.robustness.forks import in_fork
 
@@ -275,6 +275,58 @@ def test_schedules_are_read_as_they_were_written(cuts: list[int], parts: list[tu
     assert read(data) == schedule
     for cut in cuts:
         assert read(data[: max(len(data) - 1 - 8 * cut, 0)]) is None
+
+
+def test_schedules_of_bounded_results() -> None:
+    """A size is a number, or one of the results after those that a caller gets."""
+    for one, is_right in [
+        (Bounded((8, 3), (-3, 3)), True),
+        (Bounded((8, 3), (-3, 2)), False),
+        (Bounded((8, 3), (-2, 3)), False),
+        (Bounded((8, 3), (-4, 3)), False),
+        (Bounded((-8, 3), (-3, 3)), False),
+    ]:
+        schedule = Schedule(1, 3, 0, (), 0, (), (one, Bounded((), ())))
+        data = schedule.to_bytes()
+        assert read(data) == (schedule if is_right else None)
+        assert all(read(data[:length]) is None for length in range(0, len(data), 8))
+
+
+_CUT = """func.func @main(%x: tensor<512x3xf32>, %n: tensor<i32>)
+    -> (tensor<?x3xf32>, tensor<i32>, tensor<?xi1>) {
+  %y = stablehlo.negate %x : tensor<512x3xf32>
+  %cut = stablehlo.set_dimension_size %y, %n, dim = 0 : (tensor<512x3xf32>, tensor<i32>) -> tensor<?x3xf32>
+  %two = stablehlo.add %n, %n : tensor<i32>
+  %t = stablehlo.constant dense<true> : tensor<4xi1>
+  %few = stablehlo.set_dimension_size %t, %two, dim = 0 : (tensor<4xi1>, tensor<i32>) -> tensor<?xi1>
+  return %cut, %two, %few : tensor<?x3xf32>, tensor<i32>, tensor<?xi1> }"""
+
+
+def test_sizes_that_a_call_decides() -> None:
+    own, other = both(_CUT)
+    asked: list[Any] = []
+    invoke = own._invoke
+    own._invoke = lambda inputs: asked.append(inputs) or invoke(inputs)  # type: ignore[assignment,func-returns-value]
+    x, kept = np.random.default_rng(0).standard_normal((512, 3)).astype(np.float32), []
+    for n in (0, 1, 7, 63, 64, 511, 512, 600, -3):
+        size = np.array(n, np.int32)
+        found = own(x, size)
+        same(found, other(x, size))
+        kept.append((n, found[0]))
+        on_device = own.call_device(x, size)
+        same(tuple(np.asarray(array) for array in on_device), found)
+        assert on_device[0].shape == found[0].shape
+    assert not asked
+    for n, rows in kept:
+        # Later calls have other memory, and what is a small part of it is a copy.
+        np.testing.assert_array_equal(rows, -x[: max(n, 0)])
+        assert n >= 64 or rows.base is None or rows.base.nbytes <= rows.nbytes
+    # Nobody else can make results whose sizes he does not know.
+    assert not own.writes
+    assert not own.write([x, np.int32(1)], [np.empty((1, 3), np.float32)])
+    views = [own.put(x, 0).buffer_view, own.put(np.int32(5), 1).buffer_view]
+    assert [tuple(view.shape) for view in own.call_views(views)] == [(5, 3), (), (4,)]
+    assert len(own.call_views_timed(views).results) == 3
 
 
 def test_what_is_no_library_is_refused() -> None:
