@@ -13,6 +13,7 @@ pytest.importorskip("jax", reason="needs the extra `torch`")
 import hloforge  # noqa: E402
 import hloforge.torch  # noqa: E402
 from hloforge.torch.decompositions import decompositions  # noqa: E402
+from hloforge.torch.operators.grouped import declare_operators  # noqa: E402
 
 nn = torch.nn
 
@@ -84,3 +85,27 @@ def test_products_of_groups(shapes: Any) -> None:
     ends = torch.tensor([8, 8, 32, 40], dtype=torch.int32)
     found = hloforge.torch.compile(Model(), (x, weights, ends))(x, weights, ends)
     torch.testing.assert_close(found, Model()(x, weights, ends), rtol=1e-2, atol=1e-2)
+
+
+def test_gradients_of_products_of_groups() -> None:
+    """What transformers calls in backward passes; rows behind the last end have none."""
+    declare_operators()
+
+    class Model(nn.Module):
+        def forward(self, x: Any, weights: Any, ends: Any, gradient: Any) -> Any:
+            return torch.ops.transformers.grouped_mm_fallback_backward(x, weights, ends, gradient)
+
+    random = torch.Generator().manual_seed(0)
+    x, weights, gradient = (torch.randn(shape, generator=random) for shape in ((40, 16), (4, 16, 24), (40, 24)))
+    ends = torch.tensor([8, 8, 30, 36])
+    compiled = hloforge.torch.compile(Model(), (x, weights, ends, gradient))
+    assert not compiled.host_operators
+    rows, matrices = compiled(x, weights, ends, gradient)
+    wanted, sums, start = torch.zeros(40, 16).double(), torch.zeros(4, 16, 24).double(), 0
+    for group, end in enumerate(ends.tolist()):
+        own = slice(start, end)
+        wanted[own] = gradient[own].double() @ weights[group].double().T
+        sums[group] = x[own].double().T @ gradient[own].double()
+        start = end
+    torch.testing.assert_close(rows, wanted.float(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(matrices, sums.float(), rtol=1e-5, atol=1e-5)

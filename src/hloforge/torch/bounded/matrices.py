@@ -138,6 +138,14 @@ def grouped_product(call: OpenCall, x: Any, weights: Any, ends: Any = None, *arg
     return call.plain(x, weights, ends, *arguments, **named)
 
 
+@bounded("transformers.grouped_mm_fallback_backward")
+def grouped_product_backward(call: OpenCall, x: Any, weights: Any, ends: Any, gradient: Any) -> Any:
+    """Rows behind the last end belong to no group; columns are summed, and padding of them has zeros."""
+    if call.open(2) or 0 in call.open(1):
+        raise UnsupportedError("products of a number of groups that is not known before the call")
+    return call.plain(x, _padded(call, 1, weights, [-1], 0), ends, _padded(call, 3, gradient, [-1], 0))
+
+
 @bounded("aten._cdist_forward")
 def distances(call: OpenCall, x: Any, y: Any, *arguments: Any) -> Any:
     x, y = _padded(call, 0, x, [-1], 0), _padded(call, 1, y, [-1], 0)

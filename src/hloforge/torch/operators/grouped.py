@@ -41,6 +41,15 @@ def grouped_product(call: Call, x: Any, weights: Any, ends: Any = None, bias: An
     return result if bias is None else result + bias
 
 
+@lowers("transformers.grouped_mm_fallback_backward")
+def grouped_product_backward(call: Call, x: Any, weights: Any, ends: Any, gradient: Any) -> tuple[Any, Any]:
+    """The gradients of each row by the matrix of its group: ``(m, k)`` of the rows, ``(g, k, n)`` of the matrices."""
+    sizes = jnp.diff(ends, prepend=0).astype(np.int32)
+    turned = jnp.swapaxes(weights, 1, 2)
+    rows = jax.lax.ragged_dot(gradient, turned, sizes, preferred_element_type=_wide(gradient))
+    return rows, _parts(x.T, gradient, ends)
+
+
 def declare_operators() -> None:
     """Make PyTorch know the operators of transformers that files call, in a process without that library."""
     if hasattr(torch.ops.transformers, "grouped_mm_fallback"):
@@ -48,6 +57,9 @@ def declare_operators() -> None:
     name = "transformers::grouped_mm_fallback"
     torch.library.define(name, "(Tensor input, Tensor weight, Tensor offs) -> Tensor")
     torch.library.register_fake(name, lambda x, weight, _: x.new_empty(x.shape[0], weight.shape[2]))
+    name = f"{name}_backward"
+    torch.library.define(name, "(Tensor input, Tensor weight, Tensor offs, Tensor grad_output) -> (Tensor, Tensor)")
+    torch.library.register_fake(name, lambda x, weight, *_: (torch.empty_like(x), torch.empty_like(weight)))
 
 
 def _parts(x: Any, weights: Any, ends: Any) -> Any:
