@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -15,7 +16,7 @@ from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.needs import known_value
 from hloforge.importers.onnx.texts import Text
-from hloforge.importers.tensors import Array, Tensor, axes_of, axis_of, dims_of, lift, row_of
+from hloforge.importers.tensors import Array, Tensor, axes_of, axis_of, cast, dims_of, lift, row_of
 
 if TYPE_CHECKING:
     from hloforge.importers.onnx.graph import Scope
@@ -40,7 +41,8 @@ def _texts_of(module: str) -> frozenset[str]:
 
 
 def _functions_of(module: str) -> list[FunctionType]:
-    return [one for one in vars(sys.modules[module]).values() if isinstance(one, FunctionType)]
+    own = vars(sys.modules[module]).values()
+    return [one for one in map(inspect.unwrap, own) if isinstance(one, FunctionType)]
 
 
 def _texts_in(code: CodeType) -> Iterator[str]:
@@ -116,6 +118,24 @@ class Node:
         inputs = [tensor if place == number else given for place, given in enumerate(self.inputs)]
         node = Node(self.proto, self.version, inputs, self.attributes, self.scope)
         node._told = self._told
+        return node
+
+    def narrow_row(self) -> ElementType | None:
+        """The element type of its inputs of 16-bit floats, None if it has none."""
+        rows = (row_of(given) for given in self._inputs if isinstance(given, Value | np.ndarray) and _is_number(given))
+        return next((row for row in rows if row.is_float and row.bits == 16), None)
+
+    def widened(self) -> Node:
+        """The node with inputs of f32 in the place of 16-bit floats."""
+        row = self.narrow_row()
+
+        def wide(given: Any) -> Any:
+            if not isinstance(given, Value | np.ndarray) or not _is_number(given) or row_of(given) != row:
+                return given
+            return cast(given, "f32") if isinstance(given, Value) else given.astype(np.float32)
+
+        node = Node(self.proto, self.version, [wide(given) for given in self._inputs], self.attributes, self.scope)
+        node._told, node._taken = self._told, self._taken
         return node
 
     @property
@@ -203,6 +223,10 @@ class Node:
         """The element type that an attribute names by ONNX's number."""
         number = self.attribute(name)
         return element_of(int(number)) if number else element_type(default)
+
+
+def _is_number(given: Value | Array) -> bool:
+    return isinstance(given, Value) or given.dtype.kind not in "OSU"
 
 
 def element_of(number: int) -> ElementType:

@@ -6,7 +6,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import broadcast_to, lift, matmul, together, total
+from hloforge.importers.onnx.roundings import rounds_once, sums_in, widened
+from hloforge.importers.tensors import broadcast_to, cast, lift, matmul, together, total
 
 
 @operator("MatMul")
@@ -19,12 +20,12 @@ def gemm(node: Node) -> Value:
     """``alpha * A @ B + beta * C``, with A and B transposed as the attributes say."""
     a, b = node.value(0), node.value(1)
     sides = [0 if node.attribute("transA", 0) else 1], [1 if node.attribute("transB", 0) else 0]
-    product = ops.dot_general(a, b, ops.DotDimensionNumbers(*sides), "HIGHEST")
+    product = ops.dot_general(a, b, ops.DotDimensionNumbers(*sides), "HIGHEST", sums_in(a))
     product = _scaled(product, float(node.attribute("alpha", 1.0)))
     if not node.has(2):
-        return product
-    addend = _scaled(node.value(2), float(node.attribute("beta", 1.0)))
-    return product + broadcast_to(addend, product.dims)
+        return cast(product, a.element_type)
+    addend = _scaled(widened(node.value(2)), float(node.attribute("beta", 1.0)))
+    return cast(product + broadcast_to(addend, product.dims), a.element_type)
 
 
 def _scaled(x: Value, factor: float) -> Value:
@@ -40,6 +41,9 @@ def einsum(node: Node) -> Value:
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     operands = node.values()
+    row = operands[0].element_type
+    if len(operands) > 2:
+        operands = [widened(x) for x in operands]
     widest = max(
         (x.rank - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True) if "..." in term),
         default=0,
@@ -58,7 +62,7 @@ def einsum(node: Node) -> Value:
         later = result + "".join(following for _, following in parts[number:])
         value, term = _product(value, term, other, other_term, set(later))
     value, term = _summed(value, term, set(result))
-    return ops.transpose(value, [term.index(letter) for letter in result]) if value.rank else value
+    return cast(ops.transpose(value, [term.index(letter) for letter in result]) if value.rank else value, row)
 
 
 def _spelled(term: str, x: Value, dots: str) -> str:
@@ -106,6 +110,7 @@ def _product(a: Value, a_term: str, b: Value, b_term: str, kept: set[str]) -> tu
 
 
 @operator("Det")
+@rounds_once
 def determinant(node: Node) -> Value:
     """Gaussian elimination with partial pivoting, a column at a time: the product of the pivots."""
     x = node.value(0)

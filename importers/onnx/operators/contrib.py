@@ -11,16 +11,13 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.convolution import convolve
+from hloforge.importers.onnx.operators.convolution import convolve, with_bias
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once, sums_in, widened
 from hloforge.importers.onnx.window_attributes import windows_of
-from hloforge.importers.tensors import along, broadcast_to, cast, matmul, mean, take, together, total
+from hloforge.importers.tensors import broadcast_to, cast, matmul, mean, take, together, total
 
 MICROSOFT = "com.microsoft"
-
-
-def widened(x: Value) -> Value:
-    return cast(x, "f32") if x.element_type.bits < 32 else x
 
 
 def _gelu(x: Value) -> Value:
@@ -33,24 +30,26 @@ def fast_gelu_of(x: Value) -> Value:
 
 
 @operator("Gelu", "BiasGelu", domain=MICROSOFT)
+@rounds_once
 def gelu(node: Node) -> Value:
     x = node.value(0)
     if node.has(1):
         x = _sum(x, node.value(1))
-    return cast(_gelu(widened(x)), x.element_type)
+    return _gelu(x)
 
 
 @operator("FastGelu", domain=MICROSOFT)
+@rounds_once
 def fast_gelu(node: Node) -> Value:
     x = _sum(node.value(0), node.value(1)) if node.has(1) else node.value(0)
-    return cast(fast_gelu_of(widened(x)), x.element_type)
+    return fast_gelu_of(x)
 
 
 @operator("QuickGelu", domain=MICROSOFT)
+@rounds_once
 def quick_gelu(node: Node) -> Value:
     x = node.value(0)
-    wide = widened(x)
-    return cast(wide * ops.logistic(float(node.attribute("alpha", 1.702)) * wide), x.element_type)
+    return x * ops.logistic(float(node.attribute("alpha", 1.702)) * x)
 
 
 def _sum(x: Value, y: Value) -> Value:
@@ -91,17 +90,16 @@ def spread_row(vector: Value, like: Value) -> Value:
 
 
 def layer_normal(x: Value, scale: Value | None, bias: Value | None, epsilon: float) -> tuple[Value, Value, Value]:
-    """Along the last axis, with means and one divided by the deviations; in f32 at least."""
-    wide = widened(x)
-    center = mean(wide, [x.rank - 1], True)
-    centered = wide - broadcast_to(center, x.dims)
+    """Along the last axis of f32 at least, with means and one divided by the deviations."""
+    center = mean(x, [x.rank - 1], True)
+    centered = x - broadcast_to(center, x.dims)
     inverse = ops.rsqrt(mean(centered * centered, [x.rank - 1], True) + epsilon)
     result = centered * broadcast_to(inverse, x.dims)
     if scale is not None:
         result = result * spread_row(scale, result)
     if bias is not None:
         result = result + spread_row(bias, result)
-    return cast(result, x.element_type), center, inverse
+    return result, center, inverse
 
 
 @operator("SkipLayerNormalization", domain=MICROSOFT)
@@ -109,25 +107,29 @@ def skip_layer_norm(node: Node) -> Any:
     """Of a sum, which is the fourth output."""
     combined = _added(node, 4)
     bias = node.value(3) if node.has(3) else None
-    return Outputs([*layer_normal(combined, node.value(2), bias, float(node.attribute("epsilon", 1e-12))), combined])
+    epsilon, row = float(node.attribute("epsilon", 1e-12)), node.row()
+    result, center, inverse = layer_normal(combined, node.value(2), bias, epsilon)
+    return Outputs([cast(result, row), center, inverse, cast(combined, row)])
 
 
 def _added(node: Node, bias: int) -> Value:
-    combined = node.value(0) + broadcast_to(node.value(1), node.dims(0))
-    return combined + broadcast_to(node.value(bias), combined.dims) if node.has(bias) else combined
+    """The sum of two arrays and perhaps a bias, not rounded yet."""
+    combined = widened(node.value(0)) + broadcast_to(widened(node.value(1)), node.dims(0))
+    return combined + spread_row(node.value(bias), combined) if node.has(bias) else combined
 
 
 @operator("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_rms_norm(node: Node) -> Any:
     combined = _added(node, 3)
     result, inverse = _rms(combined, node.value(2), combined.rank - 1, float(node.attribute("epsilon", 1e-12)))
-    return Outputs([result, None, inverse, combined])
+    return Outputs([result, None, inverse, cast(combined, node.row())])
 
 
 @operator("SimplifiedLayerNormalization")
 def simplified_layer_norm(node: Node) -> Any:
     """Without the mean. ONNX Runtime has it in ONNX's own domain."""
     x = node.value(0)
+    node.attribute("stash_type")  # of the steps: f32 at least, whatever it says
     return Outputs(_rms(x, node.value(1), node.axis(-1), float(node.attribute("epsilon", 1e-5))))
 
 
@@ -144,13 +146,14 @@ def embed_layer_norm(node: Node) -> Any:
     words = node.value(0)
     batch, length = words.dims
     places = node.value(8) if node.has(8) else ops.iota("s32", [1, length], 1)
-    combined = take(node.value(2), words, 0)
-    combined = combined + broadcast_to(take(node.value(3), places, 0), combined.dims)
+    row = node.row(2)
+    combined = widened(take(node.value(2), words, 0))
+    combined = combined + spread_row(take(node.value(3), places, 0), combined)
     if node.has(1) and node.has(4):
-        combined = combined + take(node.value(4), node.value(1), 0)
+        combined = combined + spread_row(take(node.value(4), node.value(1), 0), combined)
     result, _, _ = layer_normal(combined, node.value(5), node.value(6), float(node.attribute("epsilon", 1e-12)))
     counts = total(cast(node.value(7), "s32"), [1]) if node.has(7) else full(ops.iota("s32", [batch], 0), 0)
-    return Outputs([result, counts, combined])
+    return Outputs([cast(result, row), counts, cast(combined, row)])
 
 
 # Products -----------------------------------------------------------------------------------------------------------
@@ -167,19 +170,21 @@ def fused_matmul(node: Node) -> Value:
         if node.attribute(f"trans{side}", 0) and x.rank > 1:
             x = ops.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
         sides.append(x)
-    product = matmul(*sides)
+    row = sides[0].element_type
+    product = matmul(sides[0], sides[1], sums_in(sides[0]))
     alpha = float(node.attribute("alpha", 1.0))
-    return product if alpha == 1.0 else product * alpha
+    return cast(product if alpha == 1.0 else product * alpha, row)
 
 
 @operator("FusedGemm", domain=MICROSOFT)
 def fused_gemm(node: Node) -> Value:
     sides = [0 if node.attribute("transA", 0) else 1], [1 if node.attribute("transB", 0) else 0]
-    product = ops.dot_general(node.value(0), node.value(1), ops.DotDimensionNumbers(*sides), "HIGHEST")
+    a, b = node.value(0), node.value(1)
+    product = ops.dot_general(a, b, ops.DotDimensionNumbers(*sides), "HIGHEST", sums_in(a))
     product = product * float(node.attribute("alpha", 1.0))
     if node.has(2):
-        product = product + broadcast_to(node.value(2) * float(node.attribute("beta", 1.0)), product.dims)
-    return activated(node, product)
+        product = product + spread_row(node.value(2), product) * float(node.attribute("beta", 1.0))
+    return cast(activated(node, product), a.element_type)
 
 
 @operator("FusedConv", domain=MICROSOFT)
@@ -187,9 +192,9 @@ def fused_convolution(node: Node) -> Value:
     """A convolution, to which another array may be added before the activation."""
     x, kernel = node.value(0), node.value(1)
     window = windows_of(node, x.dims[2:], kernel.dims[2:])
-    result = convolve(x, kernel, window.strides, window.pads, window.dilations, int(node.attribute("group", 1)))
-    if node.has(2):
-        result = result + broadcast_to(along(node.value(2), 1, result.rank), result.dims)
+    groups = int(node.attribute("group", 1))
+    result = convolve(x, kernel, window.strides, window.pads, window.dilations, groups, preferred=sums_in(x))
+    result = with_bias(result, node, 2)
     if node.has(3):
-        result = result + node.value(3)
-    return activated(node, result)
+        result = result + widened(node.value(3))
+    return cast(activated(node, result), x.element_type)

@@ -8,6 +8,7 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
@@ -16,6 +17,7 @@ from hloforge.importers.onnx.operators.contrib import MICROSOFT
 from hloforge.importers.onnx.operators.contrib_quantized import centered, parameter
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once, sums_in, widened
 from hloforge.importers.tensors import broadcast_to, cast, expand, fill, matmul, numbers, pieces, take, window
 
 
@@ -119,10 +121,11 @@ def _all(parts: list[Value | None]) -> Value | None:
 def attention_with_weights(node: Node) -> Any:
     """Inputs: the rows, the weights of query, key and value beside each other, a bias, a mask, past keys and values, an
     addend to the scores. Outputs: the result, and past and present keys and values."""
-    projected = matmul(node.value(0), node.value(1))
+    rows = node.value(0)
+    projected = matmul(rows, node.value(1), sums_in(rows))
     if node.has(2):
-        projected = projected + broadcast_to(node.value(2), projected.dims)
-    return _self_attention(node, projected, mask=3, past=4, addend=5)
+        projected = projected + broadcast_to(cast(node.value(2), projected.element_type), projected.dims)
+    return _self_attention(node, projected, row=rows.element_type, mask=3, past=4, addend=5)
 
 
 @operator("QAttention", domain=MICROSOFT)
@@ -130,14 +133,17 @@ def quantized_attention(node: Node) -> Any:
     """The same of 8-bit rows and weights: their products are exact, and the rest is computed in f32."""
     sums = cast(matmul(centered(node, 0, 6), centered(node, 1, 7)), "f32")
     projected = sums * (parameter(node, 3, sums, -1) * parameter(node, 4, sums, -1))
-    projected = projected + broadcast_to(node.value(2), projected.dims)
-    return _self_attention(node, projected, mask=5, past=8)
+    projected = projected + broadcast_to(cast(node.value(2), "f32"), projected.dims)
+    return _self_attention(node, projected, row=node.row(3), mask=5, past=8)
 
 
-def _self_attention(node: Node, projected: Value, *, mask: int, past: int, addend: int | None = None) -> Any:
-    """Attention of the projections of one array to queries, keys and values, beside each other.
+def _self_attention(
+    node: Node, projected: Value, *, row: ElementType, mask: int, past: int, addend: int | None = None
+) -> Any:
+    """Attention of the projections of one array to queries, keys and values, beside each other, not rounded yet.
 
     Args:
+        row: of the results.
         mask, past, addend: numbers of inputs.
     """
     heads = int(node.attribute("num_heads"))
@@ -147,17 +153,18 @@ def _self_attention(node: Node, projected: Value, *, mask: int, past: int, adden
     query, key, value = (_heads(part, heads) for part in pieces(projected, 2, sizes))
     present = None
     if node.has(past):
-        old = [ops.reshape(window(node.value(past), 0, n, n + 1), node.dims(past)[1:]) for n in range(2)]
+        states = cast(node.value(past), key.element_type)
+        old = [ops.reshape(window(states, 0, n, n + 1), node.dims(past)[1:]) for n in range(2)]
         key, value = ops.concat_in_dim([old[0], key], 2), ops.concat_in_dim([old[1], value], 2)
     if node.wants(1):
-        present = ops.concat_in_dim([expand(key, [0]), expand(value, [0])], 0)
+        present = cast(ops.concat_in_dim([expand(key, [0]), expand(value, [0])], 0), row)
     penalty = float(node.attribute("mask_filter_value", -10000.0))
     queries, keys = query.dims[2], key.dims[2]
     kept = _padding(node.value(mask), query.dims[0], keys, penalty) if node.has(mask) else None
     causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
     addends = _all([kept, causal, node.value(addend) if addend is not None and node.has(addend) else None])
     scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
-    return Outputs([_attention(query, key, value, addends, scale), present])
+    return Outputs([cast(_attention(query, key, value, addends, scale), row), present])
 
 
 # What ONNX Runtime gives scores that causality forbids: the least f32.
@@ -175,19 +182,23 @@ def multi_head_attention(node: Node) -> Any:
         sizes = [heads * part.dims[3] if part.rank == 4 else part.dims[2] for part in (query, key, value)]
         parts = pieces(bias, 0, sizes)
         query, key, value = (
-            x + broadcast_to(part, x.dims) if x.rank == 3 else x
+            widened(x) + broadcast_to(widened(part), x.dims) if x.rank == 3 else x
             for x, part in zip((query, key, value), parts, strict=True)
         )
     query, key, value = (_heads(part, heads) for part in (query, key, value))
     if node.has(6):
-        key, value = ops.concat_in_dim([node.value(6), key], 2), ops.concat_in_dim([node.value(7), value], 2)
+        key, value = (
+            ops.concat_in_dim([cast(node.value(number), new.element_type), new], 2)
+            for number, new in ((6, key), (7, value))
+        )
     queries, keys = query.dims[2], key.dims[2]
     penalty = float(node.attribute("mask_filter_value", -10000.0))
     mask = _padding(node.value(4), query.dims[0], keys, penalty) if node.has(4) else None
     causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
     addend = _all([mask, causal, node.value(5) if node.has(5) else None])
     scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
-    return Outputs([_attention(query, key, value, addend, scale), key, value])
+    results = [_attention(query, key, value, addend, scale), key, value]
+    return Outputs([cast(result, node.row(0)) for result in results])
 
 
 def _unpacked(node: Node) -> tuple[Value, Value, Value]:
@@ -206,6 +217,7 @@ def _unpacked(node: Node) -> tuple[Value, Value, Value]:
 
 
 @operator("RotaryEmbedding", domain=MICROSOFT)
+@rounds_once
 def rotary_embedding(node: Node) -> Value:
     x = node.value(0)
     cosines, sines = node.value(2), node.value(3)
@@ -295,7 +307,8 @@ def group_query_attention(node: Node) -> Any:
 
 
 def _rotated_by_tables(x: Value, places: Value, cosines: Value, sines: Value, size: int, interleaved: bool) -> Value:
-    return _rotated(x, places, cosines, sines, size or 2 * cosines.dims[1], interleaved)
+    tables = widened(cosines), widened(sines)
+    return cast(_rotated(widened(x), places, *tables, size or 2 * cosines.dims[1], interleaved), x.element_type)
 
 
 def _packed_or_apart(node: Node, heads: int, groups: int) -> tuple[Value, Value, Value]:

@@ -12,10 +12,11 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value, leaves
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.contrib import MICROSOFT, fast_gelu_of, widened
+from hloforge.importers.onnx.operators.contrib import MICROSOFT, fast_gelu_of
 from hloforge.importers.onnx.operators.contrib_weights import product_of_packed, unpacked
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import widened
 from hloforge.importers.tensors import broadcast_to, cast, element_at, expand, fill, numbers, pair, take, total, window
 
 # The most rows of one expert that are multiplied together.

@@ -16,6 +16,7 @@ from hloforge.importers.onnx.operators.pooling import averages
 from hloforge.importers.onnx.operators.quantized import by_range, dequantize_linear, quantize_linear, stored
 from hloforge.importers.onnx.operators.recurrent import Cell, layer
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import widened
 from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, matmul, mean, together
 
 # Scales of which multiples by bytes are normal numbers, and the reciprocals of such.
@@ -27,7 +28,8 @@ operator("DequantizeLinear", domain=MICROSOFT)(dequantize_linear)
 
 def parameter(node: Node, number: int, like: Value, axis: int) -> Value:
     """A scale or zero point for each element of an array, in f32: one for all, or one a position along an axis."""
-    given = cast(cast(node.value(number), "s32"), "f32") if not node.row(number).is_float else node.value(number)
+    x = node.value(number)
+    given = widened(x) if x.element_type.is_float else cast(cast(x, "s32"), "f32")
     return spread(given, like, axis)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.contrib import MICROSOFT, spread_row, widened
+from hloforge.importers.onnx.operators.contrib import MICROSOFT, spread_row
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import widened
 from hloforge.importers.tensors import cast, fill, lift, take, total, window
 
 # Up to so many rows, weights are unpacked where they are multiplied; more rows share unpacked ones.

@@ -11,10 +11,11 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.contrib import MICROSOFT, widened
+from hloforge.importers.onnx.operators.contrib import MICROSOFT
 from hloforge.importers.onnx.operators.pooling import window_fields
 from hloforge.importers.onnx.operators.quantized import quantized_convolution
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.onnx.window_attributes import windows_of
 from hloforge.importers.tensors import (
     axis_of,
@@ -71,6 +72,7 @@ def product_of_words(node: Node) -> Value:
 
 
 @operator("CDist", domain=MICROSOFT)
+@rounds_once
 def distances(node: Node) -> Value:
     """Between the rows of two arrays."""
     metric = node.attribute("metric", "sqeuclidean")
@@ -122,11 +124,12 @@ def block_repeated(node: Node) -> Value:
 
 
 @operator("Inverse", domain=MICROSOFT)
+@rounds_once
 def inverse(node: Node) -> Value:
     """Of square matrices, by elimination with the greatest pivot of each column."""
     x = node.value(0)
     size, count = x.dims[-1], math.prod(x.dims[:-2])
-    wide = ops.reshape(widened(x), [count, size, size])
+    wide = ops.reshape(x, [count, size, size])
     eye = broadcast_to(cast(numbers([1, size, size], 1).eq(numbers([1, size, size], 2)), wide.element_type), wide.dims)
     row, zero = numbers([count, size], 1), fill([], 0, "s32")
 
@@ -152,4 +155,4 @@ def inverse(node: Node) -> Value:
         return step + 1, ops.select(is_mine, broadcast_to(mine, both.dims), less)
 
     _, both = pair(ops.while_(some, eliminate, [zero, ops.concat_in_dim([wide, eye], 2)]))
-    return cast(ops.reshape(window(both, 2, size, 2 * size), x.dims), x.element_type)
+    return ops.reshape(window(both, 2, size, 2 * size), x.dims)

@@ -12,6 +12,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once, sums_in
 from hloforge.importers.onnx.window_attributes import windows_of
 from hloforge.importers.tensors import along, broadcast_to, cast, fill, lift, window
 
@@ -48,15 +49,16 @@ def convolve(
 def convolution(node: Node) -> Value:
     x, kernel = node.value(0), node.value(1)
     window = windows_of(node, x.dims[2:], kernel.dims[2:])
-    result = convolve(x, kernel, window.strides, window.pads, window.dilations, int(node.attribute("group", 1)))
-    return with_bias(result, node, 2)
+    groups = int(node.attribute("group", 1))
+    result = convolve(x, kernel, window.strides, window.pads, window.dilations, groups, preferred=sums_in(x))
+    return cast(with_bias(result, node, 2), x.element_type)
 
 
 def with_bias(result: Value, node: Node, number: int) -> Value:
     """A result with an input of one number a channel added, if it is given."""
     if not node.has(number):
         return result
-    return result + broadcast_to(along(node.value(number), 1, result.rank), result.dims)
+    return result + broadcast_to(along(cast(node.value(number), result.element_type), 1, result.rank), result.dims)
 
 
 @operator("ConvTranspose")
@@ -75,8 +77,8 @@ def transposed(node: Node) -> Value:
     turned = ops.rev(ops.transpose(split, [0, 2, 1, *range(3, split.rank)]), list(range(3, split.rank)))
     weights = ops.reshape(turned, [groups * outputs, inputs // groups, *kernel.dims[2:]])
     around = [(reach[d] - 1 - low, reach[d] - 1 - high + extra[d]) for d, (low, high) in enumerate(pads)]
-    result = convolve(x, weights, [1] * rank, around, dilations, groups, strides)
-    return with_bias(result, node, 2)
+    result = convolve(x, weights, [1] * rank, around, dilations, groups, strides, sums_in(x))
+    return cast(with_bias(result, node, 2), x.element_type)
 
 
 def _transposed_pads(node: Node, spatial: Sequence[int], strides: list[int], full: list[int]) -> list[tuple[int, int]]:
@@ -111,6 +113,7 @@ def of_integers(node: Node) -> Value:
 
 
 @operator("Col2Im")
+@rounds_once
 def columns_to_image(node: Node) -> Value:
     """``[n, c * block, positions]`` to the image in which overlapping blocks are summed."""
     x = node.value(0)
@@ -168,6 +171,7 @@ def _padded_along(x: Value, axis: int, edges: tuple[int, int], between: int = 0)
 
 
 @operator("DeformConv")
+@rounds_once
 def deformed(node: Node) -> Value:
     """Two spatial dimensions: each element of the kernel reads where an offset says, between elements bilinearly.
 

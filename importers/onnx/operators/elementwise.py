@@ -17,6 +17,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.onnx.texts import is_text
 from hloforge.importers.tensors import along, cast, together
 
@@ -95,6 +96,7 @@ def reciprocal(node: Node) -> Value:
 
 
 @operator("Max", "Min", "Sum", "Mean")
+@rounds_once
 def variadic(node: Node) -> Value:
     values = together(*(node.tensor(number) for number in range(len(node.inputs))))
     combine: Callable[[Any, Any], Any] = {"Max": ops.max, "Min": ops.min}.get(node.name, ops.add)
@@ -117,6 +119,7 @@ def power(node: Node) -> Value:
 
 
 @operator("Mod")
+@rounds_once
 def modulo(node: Node) -> Value:
     """C's remainder with ``fmod``; else Python's, which has the divisor's sign."""
     dividend, divisor = together(node.tensor(0), node.tensor(1))
@@ -191,6 +194,7 @@ def parametric_relu(node: Node) -> Value:
 
 
 @operator("Elu", "Celu", "Selu")
+@rounds_once
 def exponential_linear(node: Node) -> Value:
     x = node.value(0)
     alpha = float(node.attribute("alpha", 1.67326319217681884765625 if node.name == "Selu" else 1.0))
@@ -201,18 +205,21 @@ def exponential_linear(node: Node) -> Value:
 
 
 @operator("HardSigmoid")
+@rounds_once
 def hard_sigmoid(node: Node) -> Value:
     alpha, beta = float(node.attribute("alpha", 0.2)), float(node.attribute("beta", 0.5))
     return ops.clamp(0.0, alpha * node.value(0) + beta, 1.0)
 
 
 @operator("HardSwish")
+@rounds_once
 def hard_swish(node: Node) -> Value:
     x = node.value(0)
     return x * ops.clamp(0.0, x / 6.0 + 0.5, 1.0)
 
 
 @operator("Softplus")
+@rounds_once
 def softplus(node: Node) -> Value:
     return _softplus(node.value(0))
 
@@ -222,18 +229,21 @@ def _softplus(x: Value) -> Value:
 
 
 @operator("Mish")
+@rounds_once
 def mish(node: Node) -> Value:
     x = node.value(0)
     return x * ops.tanh(_softplus(x))
 
 
 @operator("Swish")
+@rounds_once
 def swish(node: Node) -> Value:
     x = node.value(0)
     return x * ops.logistic(float(node.attribute("alpha", 1.0)) * x)
 
 
 @operator("Gelu")
+@rounds_once
 def gelu(node: Node) -> Value:
     x = node.value(0)
     if node.attribute("approximate", "none") == "tanh":
@@ -242,6 +252,7 @@ def gelu(node: Node) -> Value:
 
 
 @operator("Softsign")
+@rounds_once
 def softsign(node: Node) -> Value:
     x = node.value(0)
     return x / (1.0 + ops.abs(x))
@@ -254,6 +265,7 @@ def thresholded_relu(node: Node) -> Value:
 
 
 @operator("Shrink")
+@rounds_once
 def shrink(node: Node) -> Value:
     x = node.value(0)
     threshold, bias = float(node.attribute("lambd", 0.5)), float(node.attribute("bias", 0.0))

@@ -11,12 +11,12 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once, widened
 from hloforge.importers.tensors import along, broadcast_to, cast, greatest, least, mean, numbers, total
 
 
 def softmax(x: Value, axes: list[int], *, log: bool = False) -> Value:
-    """Exponentials divided by their sums along axes, or their logarithms; each step in the type of ``x``, as ONNX's
-    definition has it."""
+    """Exponentials divided by their sums along axes, or their logarithms."""
     shifted = x - broadcast_to(greatest(x, axes, True), x.dims)
     powers = ops.exp(shifted)
     sums = broadcast_to(total(powers, axes, True), x.dims)
@@ -24,11 +24,13 @@ def softmax(x: Value, axes: list[int], *, log: bool = False) -> Value:
 
 
 @operator("Softmax", "LogSoftmax", since=13)
+@rounds_once
 def softmax_along(node: Node) -> Value:
     return softmax(node.value(0), [node.axis(-1)], log=node.name == "LogSoftmax")
 
 
 @operator("Softmax", "LogSoftmax")
+@rounds_once
 def softmax_of_rows(node: Node) -> Value:
     """Before version 13 all dimensions from ``axis`` on are one."""
     x = node.value(0)
@@ -55,7 +57,7 @@ def batch_norm(node: Node) -> Any:
     scale, bias, running_mean, running_variance = (node.value(number) for number in range(1, 5))
     epsilon = float(node.attribute("epsilon", 1e-5))
     row = x.element_type
-    wide = running_mean.element_type
+    wide = widened(running_mean).element_type
     if not node.attribute("training_mode", 0):
         return _normalized(x, running_mean, running_variance, scale, bias, epsilon)
     axes = [d for d in range(x.rank) if d != 1]
@@ -65,7 +67,7 @@ def batch_norm(node: Node) -> Any:
     momentum = float(node.attribute("momentum", 0.9))
     outputs = [_normalized(x, batch_mean, variance, scale, bias, epsilon)]
     outputs += [
-        old * momentum + cast(new, wide) * (1 - momentum)
+        cast(cast(old, wide) * momentum + cast(new, wide) * (1 - momentum), old.element_type)
         for old, new in ((running_mean, batch_mean), (running_variance, variance))
     ]
     return Outputs([cast(outputs[0], row), *outputs[1:]])
@@ -73,6 +75,7 @@ def batch_norm(node: Node) -> Any:
 
 def _normalized(x: Value, center: Value, variance: Value, scale: Value, bias: Value, epsilon: float) -> Value:
     """By channel; a factor and an addend for each are computed of vectors, and applied to the array."""
+    variance = widened(variance)
     wide = variance.element_type
     factor = cast(scale, wide) / ops.sqrt(variance + epsilon)
     addend = cast(bias, wide) - cast(center, wide) * factor
@@ -81,6 +84,7 @@ def _normalized(x: Value, center: Value, variance: Value, scale: Value, bias: Va
 
 
 @operator("InstanceNormalization")
+@rounds_once
 def instance_norm(node: Node) -> Value:
     x, scale, bias = node.value(0), node.value(1), node.value(2)
     normal = standardized(x, list(range(2, x.rank)), float(node.attribute("epsilon", 1e-5)))
@@ -123,6 +127,7 @@ def rms_norm(node: Node) -> Value:
 
 
 @operator("LpNormalization")
+@rounds_once
 def norm_to_one(node: Node) -> Value:
     """Divided by the norm along an axis; zero where that is zero."""
     x = node.value(0)
@@ -133,6 +138,7 @@ def norm_to_one(node: Node) -> Value:
 
 
 @operator("LRN")
+@rounds_once
 def local_response(node: Node) -> Value:
     """Divided by a power of the sum of squares of the channels around."""
     x = node.value(0)
@@ -147,6 +153,7 @@ def local_response(node: Node) -> Value:
 
 
 @operator("MeanVarianceNormalization")
+@rounds_once
 def mean_variance(node: Node) -> Value:
     x = node.value(0)
     axes = [int(axis) % x.rank for axis in node.attribute("axes") or [0, 2, 3]]

@@ -14,6 +14,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.onnx.window_attributes import Windows, windows_of
 from hloforge.importers.tensors import cast, fill, greatest, lift, lowest, mean, pair, total
 
@@ -94,6 +95,7 @@ def averages(node: Node, x: Value) -> Value:
 
 
 @operator("LpPool")
+@rounds_once
 def norm_pool(node: Node) -> Value:
     x = node.value(0)
     order = float(node.attribute("p", 2))
@@ -103,6 +105,7 @@ def norm_pool(node: Node) -> Value:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@rounds_once
 def global_pool(node: Node) -> Value:
     x = node.value(0)
     axes = list(range(2, x.rank))

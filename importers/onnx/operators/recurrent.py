@@ -14,6 +14,7 @@ from hloforge.dialect.values import TupleValue, Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.tensors import (
     broadcast_to,
     cast,
@@ -149,6 +150,7 @@ def _bound(function: Callable[[Value, float, float], Value], alpha: float, beta:
 
 
 @operator("RNN", "GRU", "LSTM")
+@rounds_once
 def recurrent(node: Node) -> Any:
     return layer(node, Cell)
 

@@ -11,6 +11,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.tensors import (
     cast,
     expand,
@@ -60,6 +61,7 @@ _ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
 
 
 @operator(*_REDUCTIONS)
+@rounds_once
 def reduce(node: Node) -> Value:
     """``axes`` is an attribute, then an input; without them all are reduced, or none with ``noop_with_empty_axes``."""
     x = node.value(0)
@@ -108,6 +110,7 @@ def place_of_extreme(node: Node) -> Value:
 
 
 @operator("CumSum", "CumProd")
+@rounds_once
 def running(node: Node) -> Value:
     x = node.value(0)
     axis = int(node.known(1).reshape(())) % max(x.rank, 1)

@@ -15,10 +15,12 @@ from hloforge.dialect.values import Value, leaves
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.resize import read_at, taps_of
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.tensors import broadcast_to, cast, fill, greatest, lift, take
 
 
 @operator("RoiAlign")
+@rounds_once
 def roi_align(node: Node) -> Value:
     """Regions of images in a grid of one size: the mean or the maximum of samples between elements."""
     x, rois, batches = node.value(0), node.value(1), cast(node.value(2), "s32")

@@ -8,10 +8,12 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.tensors import Array, axis_of, broadcast_to, cast, fill, lift, take
 
 
 @operator("DFT")
+@rounds_once
 def fourier(node: Node) -> Value:
     """Along an axis; the last dimension holds a real number, or the parts of a complex one.
 
@@ -69,6 +71,7 @@ def to_parts(x: Value) -> Value:
 
 
 @operator("STFT")
+@rounds_once
 def short_time_fourier(node: Node) -> Value:
     """``[batch, samples, 1 or 2]`` to ``[batch, frames, frequencies, 2]``."""
     signal = to_complex(node.value(0))

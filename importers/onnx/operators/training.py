@@ -13,6 +13,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.roundings import rounds_once
 from hloforge.importers.tensors import broadcast_to, cast
 
 _DOMAIN = "ai.onnx.preview.training"
@@ -34,6 +35,7 @@ def _scalar(value: Value, like: Value) -> Value:
 
 
 @operator("Momentum", domain=_DOMAIN)
+@rounds_once
 def momentum(node: Node) -> Any:
     alpha, beta, decay = (float(node.attribute(name)) for name in ("alpha", "beta", "norm_coefficient"))
     results: list[tuple[Value, ...]] = []
@@ -48,6 +50,7 @@ def momentum(node: Node) -> Any:
 
 
 @operator("Adagrad", domain=_DOMAIN)
+@rounds_once
 def adagrad(node: Node) -> Any:
     decay, epsilon, cooling = (
         float(node.attribute(name, value))
@@ -63,6 +66,7 @@ def adagrad(node: Node) -> Any:
 
 
 @operator("Adam", domain=_DOMAIN)
+@rounds_once
 def adam(node: Node) -> Any:
     alpha, beta, decay, late_decay, epsilon = (
         float(node.attribute(name, value))
