@@ -9,12 +9,13 @@ from typing import Any
 from hloforge.dialect.abi import buffer_layout, physical_shape
 from hloforge.dialect.errors import ImporterError, Location
 from hloforge.dialect.marks import NUM_PARTITIONS, NUM_REPLICAS, PARAMETER_SHAPES
-from hloforge.dialect.mlir import SSAValue, in_context, ir
+from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Alias, Parameter, Signature, entry_function
 from hloforge.dialect.shapes import Layout, Shape, Tile
 from hloforge.importers.automatic_layouts import automatic
 from hloforge.importers.index_border import cross_as_integers
+from hloforge.importers.jax_names import argument_names, result_names
 from hloforge.importers.native import Converted
 from hloforge.importers.quantized_border import cross_as_storage
 
@@ -123,7 +124,7 @@ def from_mlir(module: ir.Module, file: str) -> Signature:
 
 
 def _as_jax_says(module: ir.Module, function: Any, signature: Signature) -> Signature:
-    names = [_argument_name(argument, i) for i, argument in enumerate(function.arguments)]
+    names = argument_names(module, function)
     shapes = _with_layouts([p.shape for p in signature.parameters], module, _PARAMETER_LAYOUTS, _PARAMETER_TILES)
     results = _with_layouts(list(signature.flat_results), module, _RESULT_LAYOUT, _RESULT_TILES)
     shapes = _with_modes(shapes, function, "arg_attrs")
@@ -134,7 +135,10 @@ def _as_jax_says(module: ir.Module, function: Any, signature: Signature) -> Sign
     result = _nested(signature.result, iter(results))
     aliases = _aliases(module) or signature.aliases
     aliases += _donations(function, shapes, results, aliases)
-    return Signature(tuple(map(Parameter, names, shapes)), result, aliases)
+    donated = {alias.parameter_number for alias in aliases}
+    named = result_names(module, function, list(zip(names, shapes, strict=True)), results, donated)
+    names = [name or f"arg{number}" for number, name in enumerate(names)]
+    return Signature(tuple(map(Parameter, names, shapes)), result, aliases, named)
 
 
 def _nested(shape: Shape, leaves: Iterator[Shape]) -> Shape:
@@ -151,11 +155,6 @@ def _entry(module: Any) -> Any:
         with in_context(module):
             functions[0].operation.attributes["sym_name"] = ir.StringAttr.get("main")
     return entry_function(module)
-
-
-def _argument_name(argument: SSAValue, number: int) -> str:
-    location = argument.location
-    return str(location.name_str) if isinstance(location, ir.NameLoc) else f"arg{number}"
 
 
 def _with_layouts(shapes: list[Shape], module: Any, name: str, tiles_name: str) -> list[Shape]:
