@@ -34,6 +34,7 @@ from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.contractions import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
+from hloforge.pipelines.codegen.passes.repeated_factors import of_repeated_factors
 from hloforge.pipelines.codegen.passes.unread_positions import without_unread_positions
 from hloforge.pipelines.codegen.passes.weight_gradients import features_last
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
@@ -226,6 +227,7 @@ class LegalizeProductForms(PatternPass):
         *by_parts,
         *of_booleans,
         *of_few_terms,
+        *of_repeated_factors,
         *as_transposed,
         *of_transposed,
         *with_neighbours,
