@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.data.files import write_atomically
@@ -26,8 +26,10 @@ class Executable:
         weights: the file that the program looks its weights up in, if it does.
         host: functions of the host that the program was compiled with, by name.
         libraries: shared libraries whose functions it was compiled with.
+        compiles_at_calls: whether its sessions compile forms of the program, so that it makes them itself.
     """
 
+    compiles_at_calls: ClassVar[bool] = False
     vmfb: bytes
     manifest: Manifest
     weights: Path | None = field(default=None, kw_only=True)

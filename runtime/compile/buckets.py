@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
@@ -131,8 +131,8 @@ def bucketed(executable: SpecializingExecutable, wanted: Mapping[str, Sequence[i
         hint = f"; {error.hint}" if error.hint else ""
         warnings.warn(f"compiled for the sizes of each call; {refusal}{at}{hint}", stacklevel=2)
         return replace(executable, refusal=refusal)
-    fields = {name: getattr(executable, name) for name in SpecializingExecutable.__dataclass_fields__}
-    return BucketedExecutable(**fields, bounded=source.sizes, cuts=source.cuts, source=source)
+    own = {each.name: getattr(executable, each.name) for each in fields(SpecializingExecutable)}
+    return BucketedExecutable(**own, bounded=source.sizes, cuts=source.cuts, source=source)
 
 
 def _source_of(
@@ -227,6 +227,6 @@ class BucketSession(Bucketed, SpecializingSession):
         made, cuts = self._bucketed.compiled(key)
         # All buckets look them up in the same arrays.
         own = {"weights": self._bucketed.weights_by_name} if made.manifest.weights else {}
-        session = load(made, device=self.device or None, threads=self._threads, **{**self._options, **own})
+        session = load(made, device=self._asked, threads=self._threads, **{**self._options, **own})
         self.device, self._device = session.device, session._device
         return session, cuts

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -135,6 +135,7 @@ class SpecializingExecutable(Executable):
         refusal: why the program is not compiled for all sizes, if that was tried.
     """
 
+    compiles_at_calls: ClassVar[bool] = True
     program: Program = field(repr=False)
     compile_form: Compile = field(repr=False)
     refusal: str = ""
@@ -162,7 +163,8 @@ class SpecializingExecutable(Executable):
 class SpecializingSession(Session):
     """A session that compiles a form of its program for the sizes of the arguments, and keeps the last ones used.
 
-    All forms run on one device, which the first one chooses if nobody did.
+    Each form chooses its device if nobody did: a processor's kernels share their work out where it is large enough, and
+    arrays of one processor's devices are the others' as well.
     """
 
     is_specializing = True
@@ -177,7 +179,7 @@ class SpecializingSession(Session):
         options: Mapping[str, Any],
     ) -> None:
         self._take_manifest(executable.manifest)
-        self.device = driver or ""
+        self.device, self._asked = driver or "", driver
         self._threads = threads
         own = {**executable.host, **(options.get("host") or {})}
         libraries = (*options.get("libraries", ()), *executable.libraries)
@@ -242,6 +244,6 @@ class SpecializingSession(Session):
         values = {number: np.asarray(flat[number]) for number in numbers}
         shapes = [Shape(codec.shape.element, dims) for codec, dims in zip(self._parameters, sizes, strict=True)]
         form = self._executable.compile_form(specialize(program, shapes, values))
-        session = form.load(device=self.device or None, threads=self._threads, **self._options)
+        session = form.load(device=self._asked, threads=self._threads, **self._options)
         self.device, self._device = session.device, session._device
         return session

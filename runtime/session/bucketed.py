@@ -181,7 +181,7 @@ class BucketFileSession(Bucketed):
     ) -> None:
         """Arguments as of ``load``; ``options`` are further ones of ``loaded``."""
         self._take_manifest(table.manifest)
-        self.device, self._threads = driver or "", threads
+        self.device, self._asked, self._threads = driver or "", driver, threads
         self.feeds = feeds
         self._source, self._options = source, options
         self._weights_by_name = weights_in(source, table)
@@ -229,9 +229,7 @@ class BucketFileSession(Bucketed):
         # A part of a file that was let in; the first function is the file itself.
         part = named(self._source, program.function)
         weights = self._weights_by_name or weights_near(self._source)
-        session = loaded(
-            part, True, weights, self.feeds, device=self.device or None, threads=self._threads, **self._options
-        )
+        session = loaded(part, True, weights, self.feeds, device=self._asked, threads=self._threads, **self._options)
         self.device = session.device
         return session, program.cuts
 

@@ -98,8 +98,7 @@ def load(
             not signed; weights that are not the program's; functions of the host that are not found.
         OptionError: a malformed digest or key.
     """
-    if isinstance(source, Executable) and not source.vmfb and function is None:
-        # It is compiled at its calls, and knows how.
+    if isinstance(source, Executable) and source.compiles_at_calls and function is None:
         others: dict[str, Any] = {"weights": weights, "host": host, "feeds": feeds, "deadline": deadline}
         given = {name: value for name, value in others.items() if value is not None}
         checks = {"check_lifetimes": True} if check_lifetimes else {}

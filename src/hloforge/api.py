@@ -105,8 +105,11 @@ def compile(
 
         load_ahead(targets, chosen)
     with within(chosen), size_limit(chosen.size_limit):
-        made = _read_and_compiled(source, targets, chosen, reading)
+        source, chosen = _read(source, chosen, reading)
+        made = [_compiled(source, one, options_for(one, chosen) if targets[1:] else chosen, reading) for one in targets]
     executable = replace(bundled(made) if targets[1:] else made[0], host=callbacks, libraries=chosen.libraries)
+    if not targets[1:]:
+        executable = _with_forms(executable, source, targets[0], chosen, reading)
     if output is not None:
         executable.save(output)
     return executable
@@ -161,19 +164,38 @@ def _functions(
     return replace(made, host=callbacks)
 
 
-def _read_and_compiled(
-    source: ProgramLike, targets: Sequence[Target], chosen: CompileOptions, reading: dict[str, Any]
-) -> list[Executable]:
-    """The program for each target."""
+def _read(
+    source: ProgramLike, options: CompileOptions, reading: dict[str, Any]
+) -> tuple[Program | NamedBytes, CompileOptions]:
+    """What is compiled, and how."""
     if not isinstance(source, Program):
         source = NamedBytes(*load(_readable(source)))
         if is_onnx(data := source.getvalue()) and refers_to_files(data):
             # The cache sees the tensors that are in other files only once they are read.
             source = as_program(source, **reading)
-    if isinstance(source, Program):
-        # A template's own module tells nothing of what it computes.
-        source, chosen = at_sizes(source, chosen)
-    return [_compiled(source, one, options_for(one, chosen) if targets[1:] else chosen, reading) for one in targets]
+    # A template's own module tells nothing of what it computes.
+    return at_sizes(source, options) if isinstance(source, Program) else (source, options)
+
+
+def _with_forms(
+    executable: Executable,
+    source: Program | NamedBytes,
+    target: Target,
+    options: CompileOptions,
+    reading: dict[str, Any],
+) -> Executable:
+    """The executable, with forms for sizes that calls repeat where it may have them."""
+    if all(leaf.shape.is_static for leaf in executable.manifest.signature.flat_parameters):
+        return executable
+    from hloforge.runtime.compile.repeated_sizes import with_forms
+
+    def at(sizes: Mapping[str, tuple[int, ...]]) -> Executable:
+        here = replace(options, shapes=sizes)
+        with within(here):
+            made = _compiled(source, target, here, reading)
+        return replace(made, host=executable.host, libraries=executable.libraries)
+
+    return with_forms(executable, target, options, at)
 
 
 def _compiled(
