@@ -86,11 +86,17 @@ def model_of(name: str, inputs: list[Any], domain: str, attributes: dict[str, An
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
+# The values of ONNX's own tests (test_nodes.py) round the exponentials of a softmax of f16.
+STEPWISE = {"Softmax": np.float16}
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
 @pytest.mark.parametrize(("name", "inputs", "domain", "attributes"), CASES)
 def test_an_operator_rounds_once(
     name: str, inputs: tuple[Any, ...], domain: str, attributes: dict[str, Any], dtype: Any
 ) -> None:
+    if STEPWISE.get(name) is dtype:
+        pytest.skip("its steps are rounded as ONNX's own tests expect")
     narrow = [np.asarray(x).astype(dtype) for x in inputs]
     wide = [x.astype(np.float32) for x in narrow]
     session = ort.InferenceSession(model_of(name, wide, domain, attributes).SerializeToString())
