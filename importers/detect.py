@@ -44,7 +44,11 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"BZh", "bzip2-compressed data", "decompress it first"),
     (b"\xfd7zXZ", "xz-compressed data", "decompress it first"),
     (b"(\xb5/\xfd", "zstd-compressed data", "decompress it first"),
-    (b"\x89HDF", "an HDF5 file (Keras weights)", "export the model to StableHLO first"),
+    (
+        b"\x89HDF",
+        "an HDF5 file (a model or weights of Keras)",
+        "save the model as one: keras.saving.load_model(path).save('model.keras')",
+    ),
     (b"BC\xc0\xde", "LLVM bitcode", "hloforge starts from HLO or StableHLO"),
     (b"\x80\x04", "a Python pickle", "export the model to StableHLO first"),
     (b"\x80\x02", "a Python pickle (PyTorch weights)", "export the model to StableHLO first"),

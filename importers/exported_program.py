@@ -24,8 +24,13 @@ from hloforge.dialect.program import Program
 from hloforge.dialect.temporary import PREFIX
 from hloforge.importers.saved_model import Child, read_model
 
-_PYTORCH = Child("hloforge.torch.worker", "PyTorch")
+_PYTORCH = Child(
+    "hloforge.torch.worker",
+    "PyTorch",
+    "hloforge.torch.compile(torch.export.load(path)) reads the file in your own process, and shows where it ends",
+)
 _MARK = "/archive_format"
+_PIECE = 1 << 20
 # What zipfile raises for damaged archives, as the position of the damage has it.
 _BROKEN = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError),
@@ -99,7 +104,11 @@ def read_exported(data: bytes, file: str, parse: Callable[[bytes], Program]) -> 
 
 def _holds(file: str, data: bytes) -> bool:
     path = Path(file)
-    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    if not path.is_file() or path.stat().st_size != len(data):
+        return False
+    # By pieces: weights would be in memory twice.
+    with path.open("rb") as stream:
+        return all(stream.read(_PIECE) == data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
 
 
 def archive_of_torch(data: bytes) -> str:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.bounded_sizes import BoundedSize
-from hloforge.dialect.errors import ImporterError, Location, UnsupportedError
+from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.temporary import PREFIX
@@ -37,13 +39,22 @@ class Child:
 
     Attributes:
         framework: its name, for messages.
+        way_out: where the child has ended without an answer.
     """
 
     worker: str
     framework: str
+    way_out: str
 
 
-_TENSORFLOW = Child("hloforge.tensorflow.worker", "TensorFlow")
+_TENSORFLOW = Child(
+    "hloforge.tensorflow.worker",
+    "TensorFlow",
+    "hloforge.tensorflow.compile(path, freeze=True) reads the model in your own process, and shows where it ends; "
+    "a model that TensorFlow cannot trace can be exported to ONNX",
+)
+# Lines of a traceback that tell where a child ended.
+_LAST_LINES = 6
 
 
 def is_saved_model(path: Path) -> bool:
@@ -161,11 +172,34 @@ class Template:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             raise ImporterError(f"reading took longer than {_SECONDS:g} s", location=Location(self.path)) from None
-        lines = done.stdout.strip().splitlines()
-        if done.returncode or not lines:
-            last = (done.stderr.strip().splitlines() or ["it ended without an answer"])[-1]
-            raise UnsupportedError(
-                f"{self.child.framework} cannot make a program of the model: {last}", location=Location(self.path)
-            )
-        found: dict[str, Any] = json.loads(lines[-1])
-        return found
+        answer = _answer(done.stdout) if not done.returncode else None
+        if answer is None:
+            raise self._ended(done.returncode, done.stderr)
+        return answer
+
+    def _ended(self, status: int, log: str) -> Error:
+        """The error for a child without an answer: a signal, or what Python said last, with the place."""
+        where = Location(self.path)
+        if status < 0:
+            name = signal.Signals(-status).name
+            hint = self.child.way_out
+            if status == -signal.SIGKILL:
+                hint = "Linux ends processes like that where memory is short: free memory, or use another machine"
+            message = f"the process in which {self.child.framework} reads the model was ended by {name}"
+            return ImporterError(message, location=where, hint=hint)
+        lines = [line for line in log.strip().splitlines() if line.strip()]
+        last = lines[-1].strip() if lines else "it ended without an answer"
+        return UnsupportedError(
+            f"{self.child.framework} cannot make a program of the model: {last}",
+            location=where,
+            notes=tuple(line.rstrip() for line in lines[-1 - _LAST_LINES : -1]),
+            hint=self.child.way_out,
+        )
+
+
+def _answer(output: str) -> dict[str, Any] | None:
+    """The last line of a child's output, if it is an answer."""
+    with suppress(ValueError):
+        found = json.loads((output.strip().splitlines() or [""])[-1])
+        return found if isinstance(found, dict) else None
+    return None

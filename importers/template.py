@@ -40,6 +40,10 @@ class Template(ABC):
     def declared_results(self) -> list[Shape]:
         """The outputs, with -1 for sizes that are not known."""
 
+    def declared_names(self) -> list[str]:
+        """The names of ``declared_results``, where the model has some."""
+        return []
+
     @abstractmethod
     def imported(self, shapes: Sequence[Shape], values: Mapping[int, np.ndarray[Any, Any]]) -> Program:
         """The program for static shapes and inputs of known elements. Raises Needs, UnsupportedError, ImporterError."""
@@ -98,6 +102,9 @@ class Template(ABC):
             ]
             results = [ops.custom_call(GRAPH, given, shape) for shape in self.declared_results()]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
+        names = self.declared_names()
+        if len(names) == len(results):
+            program.describe(result_names=names)
         program.source = self.file
         program.template = self
         return program

@@ -82,6 +82,14 @@ class OnnxTemplate(Template):
                 found.append(_shape_of(entry, self.file, rank=1))
         return found
 
+    def declared_names(self) -> list[str]:
+        return [name for entry in _typed(self.model) for name in self._result_names(entry)]
+
+    def _result_names(self, entry: Any) -> list[str]:
+        if entry.type.WhichOneof("value") != "sequence_type":
+            return [str(entry.name)]
+        return [f"{entry.name}.{number}" for number in range(len(self._declared_items(entry)))]
+
     def _declared_items(self, entry: Any) -> list[Shape]:
         """What a model of open sizes says of an output that is a sequence.
 

@@ -179,6 +179,14 @@ def test_a_call_brings_sizes_and_the_elements_that_decide_them() -> None:
         np.testing.assert_array_equal(values, np.take_along_axis(x[:rows], best, 1))
 
 
+def test_results_of_open_sizes_have_their_names(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Exp", ["x"], ["grown"]), helper.make_node("ReduceSum", ["grown"], ["total"], keepdims=0)]
+    data = model(nodes, {"x": (F32, ["n", 3])}, {"total": (F32, []), "grown": (F32, ["n", 3])})
+    assert read(data).signature.result_names == ("total", "grown")
+    hloforge.compile(data, buckets={"n": [2, 4]}, output=tmp_path / "model.vmfb")
+    assert hloforge.load(tmp_path / "model.vmfb").signature.result_names == ("total", "grown")
+
+
 def test_elements_that_decide_sizes_are_asked_for_by_name() -> None:
     nodes = [helper.make_node("Reshape", ["x", "target"], ["y"])]
     program = read(model(nodes, {"x": (F32, [4]), "target": (I64, [2])}, {"y": (F32, [2, 2])}))

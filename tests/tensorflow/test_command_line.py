@@ -30,6 +30,27 @@ def test_models_are_programs_of_their_inputs_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("as_mapping", [False, True], ids=["a list", "a mapping"])
+def test_several_inputs_of_keras_have_their_names(tmp_path: Path, as_mapping: bool) -> None:
+    keras = pytest.importorskip("keras")
+    right, left = keras.Input((3,), name="right"), keras.Input((4,), name="left")
+    joined = keras.layers.Dense(2)(keras.layers.Concatenate()([left, right]))
+    inputs = {"right": right, "left": left} if as_mapping else [right, left]
+    model = keras.Model(inputs, {"scores": joined, "best": keras.ops.argmax(joined, -1)})
+    model.save(tmp_path / "model.keras")
+    program = hloforge.read(tmp_path / "model.keras")
+    names = [parameter.name for parameter in program.signature.parameters]
+    assert names == (["left", "right"] if as_mapping else ["right", "left"])
+    assert program.signature.result_names == ("best", "scores")
+    random = np.random.RandomState(1)
+    given = {"left": random.rand(5, 4).astype(np.float32), "right": random.rand(5, 3).astype(np.float32)}
+    compiled = hloforge.compile(program, shapes={name: given[name].shape for name in names}, cache=False)
+    _, scores = compiled.load()(*(given[name] for name in names))
+    expected = model(given if as_mapping else [given["right"], given["left"]])["scores"]
+    np.testing.assert_allclose(scores, expected, 1e-5, 1e-6)
+
+
+@pytest.mark.slow
 def test_a_signature_is_chosen_by_name(tmp_path: Path) -> None:
     class Model(tf.Module):  # type: ignore[misc]
         @tf.function(input_signature=[tf.TensorSpec([3], tf.float32, name="x")])  # type: ignore[untyped-decorator]

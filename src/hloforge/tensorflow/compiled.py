@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -97,6 +98,8 @@ def tracer_of(
         positional = tuple(found.positional or ())
         named = {**found.named, **named}
     arguments = describe(positional, named, found.function)
+    if not named and len(found.input_names) == len(arguments.names):
+        arguments = replace(arguments, names=found.input_names)
     return Tracer(found.function, arguments, found.name, variable_names(found), freeze)
 
 

@@ -24,6 +24,7 @@ class Source:
         name: of the program.
         positional, named: what it is traced for if the user says nothing; None if that is not known.
         holder: the object that the function came from, whose variables have names.
+        input_names: of the tensors of ``positional``, where the model has names for them; else empty.
     """
 
     function: Callable[..., Any]
@@ -31,6 +32,7 @@ class Source:
     positional: Sequence[Any] | None = None
     named: Mapping[str, Any] = field(default_factory=dict)
     holder: Any = None
+    input_names: tuple[str, ...] = ()
 
 
 def source_of(given: Any, signature: str | None, *, has_examples: bool = True) -> Source:
@@ -112,7 +114,13 @@ def _of_keras(model: Any) -> Source:
         raise UnsupportedError(f"this Keras runs on {backend}, not on TensorFlow", hint=f"use {way}")
     inputs = getattr(getattr(model, "_functional", None) or model, "_inputs_struct", None)
     positional = None if inputs is None else (tf.nest.map_structure(_keras_spec, _alone(inputs)),)
-    return Source(model, str(model.name), positional, {}, model)
+    return Source(model, str(model.name), positional, {}, model, _input_names(inputs))
+
+
+def _input_names(inputs: Any) -> tuple[str, ...]:
+    """The names of a model's ``Input``s; none for the only one, which is an argument by itself."""
+    names = tuple(str(getattr(tensor, "name", "")) for tensor in tf.nest.flatten(inputs))
+    return names if len(names) > 1 and all(names) and len(set(names)) == len(names) else ()
 
 
 def _alone(inputs: Any) -> Any:

@@ -8,7 +8,6 @@ standard output.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -54,9 +53,8 @@ def _at(program: Program, sizes: list[list[int]]) -> Program:
 
 
 def _write(program: Program, output: Path) -> None:
-    stream = io.BytesIO()
-    program.module.operation.write_bytecode(stream)
-    output.write_bytes(stream.getvalue())
+    with output.open("wb") as stream:
+        program.module.operation.write_bytecode(stream)
 
 
 if __name__ == "__main__":

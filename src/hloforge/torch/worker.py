@@ -7,7 +7,6 @@ The last line on standard output is one JSON object.
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 import warnings
@@ -44,9 +43,8 @@ def main(path: str, output: str, sizes: str = "") -> None:
 
 def write(program: Program, output: Path) -> None:
     """Write a program as bytecode."""
-    stream = io.BytesIO()
-    program.module.operation.write_bytecode(stream)
-    output.write_bytes(stream.getvalue())
+    with output.open("wb") as stream:
+        program.module.operation.write_bytecode(stream)
 
 
 def _answer(error: Exception) -> dict[str, object]:
