@@ -294,6 +294,36 @@ def test_buffers_in_one_memory_are_named(tmp_path: Path) -> None:
         program_of_archive(str(path))
 
 
+def test_a_cache_in_an_object_has_the_name_of_its_buffer(tmp_path: Path) -> None:
+    """As transformers' static caches: the object's tensors are lifted as constants, the buffers are not used."""
+
+    class Holder:
+        def __init__(self) -> None:
+            self.keys = torch.zeros(4, 3)
+
+    class Cached(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.holder = Holder()
+            self.register_buffer("keys", self.holder.keys, persistent=False)
+
+        def forward(self, x: Any, position: Any) -> Any:
+            self.holder.keys.index_copy_(0, position, x)
+            return self.holder.keys.sum(0)
+
+    model, x = Cached(), torch.randn(1, 3)
+    path = tmp_path / "model.pt2"
+    torch.export.save(torch.export.export(model, (x, torch.tensor([2]))), path)
+    program = program_of_archive(str(path))
+    assert program.signature.parameters[0].name == "keys"
+    assert program.signature.result_names[0] == "keys"
+    first = np.ones((4, 3), np.float32)
+    keys, total = hloforge.compile(program, cache=False).load()(first, x.numpy(), np.array([2]))
+    first[2] = x.numpy()[0]
+    np.testing.assert_array_equal(keys, first)
+    np.testing.assert_allclose(total, first.sum(0), 1e-6)
+
+
 def _with_gradients() -> tuple[Any, Any, Any]:
     """A loss with its backward pass in one exported program, its module, and an input."""
     experimental = pytest.importorskip("torch.export.experimental")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,9 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
             shared = _shared(exported)
             if not shared:
                 raise
+            merged = _under_names_of_buffers(exported)
+            if merged is not None:
+                return prepared(merged)
             raise UnsupportedError(
                 f"{' and '.join(map(repr, shared))} share memory, and the model changes it",
                 hint="keep one of them as a buffer, and make the other of it in forward()",
@@ -60,6 +64,33 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
                 {**decompositions(), **{op: _get_decomp_for_cia(op) for op in composite}}
             )
     return exported
+
+
+def _under_names_of_buffers(exported: ExportedProgram) -> ExportedProgram | None:
+    """The program with one name for memory that is a buffer and a constant as well; None if there is none such.
+
+    A cache that a module keeps in an object, and registers as a buffer for its state (transformers' static caches), is
+    lifted as a constant where the object is used, and the buffer is not used at all.
+    """
+    signature, constants = copy.deepcopy(exported.graph_signature), dict(exported.constants)
+    graph_module = torch.fx.GraphModule(exported.graph_module, copy.deepcopy(exported.graph_module.graph))
+    nodes = {node.name: node for node in graph_module.graph.nodes if node.op == "placeholder"}
+    state = {**exported.state_dict, **constants}
+    buffers: dict[Any, Any] = {}
+    found = False
+    for kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+        for spec in signature.input_specs:
+            tensor = state.get(spec.target) if spec.kind == kind and spec.target is not None else None
+            if not isinstance(tensor, torch.Tensor) or not tensor.numel():
+                continue
+            place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
+            if kind == InputKind.BUFFER:
+                buffers.setdefault(place, nodes[spec.arg.name])
+            elif place in buffers:
+                nodes[spec.arg.name].replace_all_uses_with(buffers[place])
+                constants[str(spec.target)] = tensor.clone()
+                found = True
+    return exported._update(graph_module, signature, constants=constants) if found else None
 
 
 def _shared(exported: ExportedProgram) -> list[str]:
