@@ -124,7 +124,12 @@ class Gemm:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
         if self.form(machine) == "transposed":
             return self.transposed().workgroups(machine)
-        return min(self.pieces(machine), self.units(machine))
+        pieces = min(self.pieces(machine), self.units(machine))
+        if self.form(machine) != "tiles" or not (found := tiled.plan(self, machine)).left.size:
+            return pieces
+        # Each piece copies the left factor of its chunk: a chunk is cut only where workers would have nothing to do.
+        count, chunks, _ = tiled.units(self, found)
+        return min(pieces, max(count * chunks, machine.workers))
 
     def pieces(self, machine: Machine) -> int:
         """Into how many pieces it pays to cut the product, whether or not it can be."""

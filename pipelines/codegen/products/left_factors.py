@@ -17,6 +17,9 @@ from hloforge.pipelines.codegen.products.operands import Matrix, clamped, stride
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
+# Terms, or groups of them, that are gathered of all tiles of a chunk before the next ones.
+_GATHERED = 16
+
 
 class Left(Protocol):
     """A left factor as the loops of tiles see it, and its terms, which the right factor follows.
@@ -123,11 +126,23 @@ class Rows(OneRun):
             copy = packing.widen_rows if self.form == "widened" else turn
             copy(function, self.arithmetic, matrix, source, stop - row, self.depth, memory)
             return
-        with each(function, begin, end) as number:
-            row = clamped(function, number * tile.rows, self.count - tile.rows)
-            source = strided(function, lhs, matrix.kind, [row], [matrix.row])
-            target = strided(function, memory, I8, [number - begin], [tile.rows * self._row_bytes])
-            packing.gather_tile(function, tile.rows * self._parts, self.arithmetic, matrix, source, self.depth, target)
+        # A few terms of all tiles at a time, since tiles of one term share lines and pages of memory.
+        block = _GATHERED * self.arithmetic.group
+        block = block if self.depth > 2 * block else self.depth
+        whole = self.depth - self.depth % block
+        for first, last in ((0, whole), (whole, self.depth)):
+            most = min(block, last - first)
+            if not most:
+                continue
+            with each(function, first, last, most) as term, each(function, begin, end) as number:
+                row = clamped(function, number * tile.rows, self.count - tile.rows)
+                source = strided(function, lhs, matrix.kind, [row, term], [matrix.row, matrix.column])
+                target = strided(function, memory, I8, [number - begin], [tile.rows * self._row_bytes])
+                step = term.udiv(self.arithmetic.group) * (tile.rows * self._parts * self.arithmetic.unit_bytes)
+                packing.gather_tile(
+                    *(function, tile.rows * self._parts, self.arithmetic, matrix, source, most),
+                    function.offset(target, I8, step),
+                )
 
     def rows(
         self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
