@@ -134,7 +134,7 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     packs = arithmetic.group > 1 or (packs_right(gemm, tiles) and not (in_place and gemm.rhs.column == 1))
     strips = gemm.count * -(-gemm.n // tile.columns)
 
-    def cut(least: int, packs: bool = packs) -> TiledPlan:
+    def cut(least: int, packs: bool = packs, wanted: int = wanted) -> TiledPlan:
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, wanted, least)
         left = rows_of(gemm, tile, arithmetic, chunk)
         depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles >= _BLOCKED_TILES else (left.run, 0)
@@ -150,8 +150,12 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     if not packs and found.is_blocked:
         # What blocks are for, a strip that stays in a cache, takes a copy of it: its rows are in as many pages.
         packs, found = True, cut(_LEAST_TILES, packs=True)
-    # Where strips are packed for each chunk, chunks have enough tiles to pay for it.
-    return cut(_LEAST_ROWS // tile.rows, packs) if packs and found.follow_strips else found
+    if not (packs and found.follow_strips):
+        return found
+    # Where strips are packed for each chunk, chunks have enough tiles to pay for it, unless workers would have none.
+    few = cut(_LEAST_ROWS // tile.rows, packs)
+    needed = min(wanted, machine.workers)
+    return few if math.prod(units(gemm, few)) >= needed else cut(_LEAST_TILES, packs, needed)
 
 
 def has_last(gemm: Gemm) -> bool:

@@ -278,6 +278,15 @@ def test_small_products_are_not_cut() -> None:
     assert product(64, 64, 64).workgroups(AVX512) == 1
 
 
+def test_few_columns_of_many_terms_leave_no_worker_without_rows() -> None:
+    """Such a strip is packed for each chunk of rows, which are few."""
+    for workers in (1, 2, 4):
+        machine = replace(HOST, workers=workers)
+        gemm = product(200, 3000, 64, turned="l")
+        assert gemm.workgroups(machine) >= workers
+        check(gemm, machine=machine)
+
+
 def _bias_and_clamp(function: Function, extra: Sequence[Value]) -> dict[str, Any]:
     """``max(sums + bias[column], 0) + row``."""
 
