@@ -29,6 +29,7 @@ class Accesses(Rules):
         cost: in sums, of all elements that were asked for.
         conditions: under which something is read.
         is_irregular: whether a place depends on what is in memory and differs from one iteration to the next.
+        scattered: symbols of such places; each with the counters that they differ by.
         fixed: symbols of places that are in memory and are the same in all iterations, as of a slice that begins where
             a loop's counter says; each with what ``start`` was asked.
         computed: arrays whose elements are.
@@ -40,6 +41,7 @@ class Accesses(Rules):
     cost: int = 0
     conditions: list[Condition] = field(default_factory=list)
     is_irregular: bool = False
+    scattered: dict[Symbol, frozenset[Symbol]] = field(default_factory=dict)
     fixed: dict[Symbol, tuple[Array, Place, int, Any]] = field(default_factory=dict)
     computed: set[Array] = field(default_factory=set)
     _known: set[Any] = field(default_factory=set)
@@ -73,6 +75,7 @@ class Accesses(Rules):
             self._symbols[key] = Index(((symbol, 1),))
             if any(index.terms for index in at):
                 self.is_irregular = True
+                self.scattered[symbol] = frozenset(counter for index in at for counter, _ in index.terms)
             else:
                 self.fixed[symbol] = array, at, most, key
         return self._symbols[key]

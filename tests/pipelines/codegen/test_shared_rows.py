@@ -1,4 +1,4 @@
-"""Sorts and windows whose rows several threads work on: the same bits as in one thread, and XLA's numbers."""
+"""Sorts, windows and gathers that several threads work on: the same bits as in one thread, and XLA's numbers."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ _CASES: dict[str, tuple[Callable[..., Any], np.ndarray[Any, Any]]] = {
     "windows, features first": (lambda x: _pooled(x.transpose(0, 3, 1, 2)), _numbers(2, 90, 90, 48)),
     "large windows": (_of_large_windows, _numbers(10, 150, 160)),
     "running sums": (lambda x: jnp.cumsum(x, 1), _numbers(400, 2000)),
+    # Each element is another line of memory.
+    "numbers from anywhere": (lambda x: x.reshape(-1)[jnp.argsort(x[0])], _numbers(20, 50_000)),
 }
 
 
@@ -59,10 +61,16 @@ def test_shared(name: str) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ["sort", "windows"])
+_SMALL: dict[str, tuple[Callable[..., Any], np.ndarray[Any, Any]]] = {
+    "sort": (lambda x: jnp.sort(x, 1), _numbers(8, 100)),
+    "windows": (lambda x: _pooled(x[None]), _numbers(20, 20, 32)),
+    "numbers of a short table": (lambda x: jnp.arange(256.0)[x.astype(np.int32) & 255], _numbers(50_000)),
+}
+
+
+@pytest.mark.parametrize("name", _SMALL)
 def test_one_thread_is_faster(name: str) -> None:
-    function = (lambda x: jnp.sort(x, 1)) if name == "sort" else (lambda x: _pooled(x[None]))
-    x = _numbers(8, 100) if name == "sort" else _numbers(20, 20, 32)
+    function, x = _SMALL[name]
     native = compiled(hloforge.as_program(jax.jit(function).lower(x))).load(threads=3)._native
     assert native is not None
     assert all(part.workgroups == 1 for part in native._program.schedule.parts)
