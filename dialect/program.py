@@ -122,6 +122,10 @@ class Signature:
             attributes[PARAMETER_SHAPES] = _strings(str(parameter.shape) for parameter in self.parameters)
             attributes[RESULT_SHAPE] = ir.StringAttr.get(str(self.result))
             attributes[INPUT_OUTPUT_ALIAS] = _strings(map(str, self.aliases))
+            # What an earlier signature had is not this one's.
+            for name in (RESULT_NAMES, LABELS):
+                if name in attributes:
+                    del attributes[name]
             if self.result_names:
                 attributes[RESULT_NAMES] = _strings(self.result_names)
             if self.labels:

@@ -71,10 +71,9 @@ class OnnxTemplate(Template):
         }
 
     def declared_results(self) -> list[Shape]:
-        zipped = {node.output[0] for node in self.model.graph.node if node.op_type == "ZipMap" and node.output}
         found: list[Shape] = []
         for entry in _typed(self.model):
-            if entry.name in zipped:
+            if self._is_map(entry):
                 found.append(Shape.array("f32", -1, -1))
             elif entry.type.WhichOneof("value") == "sequence_type":
                 found += self._declared_items(entry)
@@ -85,8 +84,12 @@ class OnnxTemplate(Template):
     def declared_names(self) -> list[str]:
         return [name for entry in _typed(self.model) for name in self._result_names(entry)]
 
+    def _is_map(self, entry: Any) -> bool:
+        """Whether an output is a sequence of maps, which is one array here."""
+        return any(node.op_type == "ZipMap" and entry.name in node.output for node in self.model.graph.node)
+
     def _result_names(self, entry: Any) -> list[str]:
-        if entry.type.WhichOneof("value") != "sequence_type":
+        if entry.type.WhichOneof("value") != "sequence_type" or self._is_map(entry):
             return [str(entry.name)]
         return [f"{entry.name}.{number}" for number in range(len(self._declared_items(entry)))]
 

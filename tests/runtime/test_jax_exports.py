@@ -110,9 +110,9 @@ def test_sizes_that_the_export_does_not_take() -> None:
     session = hloforge.compile(exported(mlp, "2*b, 4; 4, 3"), cache=False).load()
     w = np.ones((4, 3), np.float32)
     assert session(np.ones((6, 4), np.float32), w).shape == (6, 3)
-    with pytest.raises(ArgumentError, match=r"not match the polymorphic shapes[^\n]*\n.*arg0 \[3, 4\], arg1 \[4, 3\]"):
+    with pytest.raises(ArgumentError, match=r"not match the polymorphic shapes[^\n]*\n.*x \[3, 4\], w \[4, 3\]"):
         session(np.ones((3, 4), np.float32), w)
-    with pytest.raises(ArgumentError, match=r"argument 'arg0': expected f32\[\?,4\]"):
+    with pytest.raises(ArgumentError, match=r"argument 'x': expected f32\[\?,4\]"):
         session(np.ones((6, 3), np.float32), w)
 
 

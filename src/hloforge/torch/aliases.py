@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import fx
 from torch._functorch.aot_autograd import OutputType
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 _VIEWS = (
     OutputType.alias_of_input,
@@ -135,13 +136,14 @@ class Together:
 
 
 def placements(
-    graph: fx.GraphModule, shared: Shared, at: Callable[[Any], int | None] = int
+    graph: fx.GraphModule, shared: Shared, at: Callable[[Any], int | None] | None = None
 ) -> list[Placement | Together]:
     """Where a graph has those of its outputs that share memory.
 
     Args:
         at: what a size, stride or offset is; an output of which it does not know one is left out.
     """
+    at = at or _known
     returned: Any = _returned(graph)
     starts = _starts(graph)
 
@@ -219,6 +221,14 @@ def _is_tensor(node: Any) -> bool:
 def _memory(tensor: torch.Tensor) -> int:
     number: int = tensor.untyped_storage()._cdata
     return number
+
+
+def _known(size: Any) -> int | None:
+    """A size; None of one that elements decide."""
+    try:
+        return int(size)
+    except GuardOnDataDependentSymNode:
+        return None
 
 
 def _are_known(numbers: tuple[int | None, ...]) -> TypeGuard[tuple[int, ...]]:

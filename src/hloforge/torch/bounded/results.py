@@ -24,7 +24,8 @@ def cut(program: Program, dimensions: Sequence[tuple[int, int]]) -> Program:
     with in_context(program.module):
         shapes = _cut(entry_function(program.module).operation, dimensions)
     result = shapes[0] if len(shapes) == 1 else Shape.tuple_of(*shapes)
-    program.signature = replace(program.signature, result=result)
+    # Names of what was traced count the sizes too.
+    program.signature = replace(program.signature, result=result, result_names=())
     program.signature.attach(program.module)
     return program
 
