@@ -98,13 +98,15 @@ def load(
             not signed; weights that are not the program's; functions of the host that are not found.
         OptionError: a malformed digest or key.
     """
-    if isinstance(source, Executable) and source.compiles_at_calls and function is None:
+    asked = expect_sha256, public_keys, signature
+    # Who wants one file alone gets no other code than that.
+    is_one_file = isinstance(source, Executable) and bool(source.vmfb) and any(one is not None for one in asked)
+    if isinstance(source, Executable) and source.compiles_at_calls and function is None and not is_one_file:
         others: dict[str, Any] = {"weights": weights, "host": host, "feeds": feeds, "deadline": deadline}
         given = {name: value for name, value in others.items() if value is not None}
         checks = {"check_lifetimes": True} if check_lifetimes else {}
         return source.load(device=device, threads=threads, libraries=libraries, **checks, **given)
     here = isinstance(source, Executable)
-    asked = expect_sha256, public_keys, signature
     near = weights_near(source) if weights is None else weights if isinstance(weights, Mapping) else Path(weights)
     if isinstance(source, Executable):
         host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)

@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products import complex_dots, row_products, tiled
 from hloforge.pipelines.codegen.products.gemm import Gemm
+from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.codegen.products.results import Results, Store
 from hloforge.pipelines.framework.machine import Machine
@@ -117,10 +118,7 @@ class ComplexGemm:
         if form == "transposed":
             self.transposed().emit(function, rhs, lhs, out, scratch, workgroup, machine=machine)
             return
-        total = math.prod(self._units(machine))
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        first, last = piece_of(function, math.prod(self._units(machine)), workgroup, self.workgroups(machine))
         if form == "dots":
             complex_dots.write(function, self, complex_dots.plan(self, machine), lhs, rhs, out, scratch, first, last)
             return

@@ -25,6 +25,7 @@ from hloforge.pipelines.codegen.products.blocking import choose_tile, chunk_tile
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.codegen.products.laid_windows import LaidWindows
+from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
 from hloforge.pipelines.codegen.products.phases import Phase, PhasedProduct, phases_of, without_zeros
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
@@ -180,10 +181,7 @@ class Convolution:
         """
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this convolution needs {needed} bytes of scratch")
-        total = self._units(machine)
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
         whole = self._in_planes()
         if self.strips is None:
             kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
@@ -222,7 +220,7 @@ class Convolution:
             loops_of_pixels.phases = phases
         if registers := whole._registers(machine):
             tiles = tile_registers.TileRegisterProduct(function, *registers, image, kernel, results, scratch)
-            totals = total, math.prod(tiled.units(gemm, cut))
+            totals = self._units(machine), math.prod(tiled.units(gemm, cut))
             tile_registers.run_if_allowed(tiles, (first, last), totals, lambda piece: loops_of_pixels.run(*piece))
         else:
             loops_of_pixels.run(first, last)

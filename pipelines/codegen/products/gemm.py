@@ -24,6 +24,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products import dot_products, row_products, tile_registers, tiled
 from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
+from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix, sum_kind
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
 from hloforge.pipelines.codegen.products.strips import Strips, strips_of
@@ -167,10 +168,7 @@ class Gemm:
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
         results = Results(function, out, self.out, self.batch, epilogue, store)
-        total = self.units(machine)
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        first, last = piece_of(function, self.units(machine), workgroup, self.workgroups(machine))
         self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine)
 
     def write(

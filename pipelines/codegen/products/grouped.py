@@ -23,7 +23,7 @@ from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value
 from hloforge.pipelines.codegen.products import packing, tiled
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.loops import carrying, each, piece_of
 from hloforge.pipelines.codegen.products.micro_kernel import add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import strided
 from hloforge.pipelines.codegen.products.results import Results, Store
@@ -110,10 +110,7 @@ class GroupedGemm:
         """Write the product, or a piece of it; arguments as for ``Gemm.emit``, without a store of one's own."""
         if scratch is None or self.members is None or store is not None:
             raise ValueError("this product needs scratch, members and no store")
-        total = self._strips(machine)
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        first, last = piece_of(function, self._strips(machine), workgroup, self.workgroups(machine))
         results = Results(function, out, self.gemm.out, self.gemm.batch)
         rest = function.offset(scratch, I8, number_bytes(self.rows))
         product = _GroupedProduct(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)

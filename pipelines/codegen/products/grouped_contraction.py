@@ -28,7 +28,7 @@ from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, chun
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.grouped import listed, number_bytes
 from hloforge.pipelines.codegen.products.left_factors import Rows
-from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.loops import carrying, each, piece_of
 from hloforge.pipelines.codegen.products.micro_kernel import add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results, Store
@@ -100,10 +100,7 @@ class GroupedContraction:
         """Write the sums, or a piece of them; arguments as for ``Gemm.emit``, without a store of one's own."""
         if scratch is None or self.members is None or store is not None:
             raise ValueError("these sums need scratch, members and no store")
-        total = self._units(machine)
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
         results = Results(function, out, self.gemm.out, self.gemm.batch)
         rest = function.offset(scratch, I8, number_bytes(self.gemm.k))
         product = _GroupedContraction(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)

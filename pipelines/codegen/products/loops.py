@@ -33,3 +33,10 @@ def carrying(
     loop = function.loop(start, stop, step, carried=carried, hints=NO_UNROLL)
     with loop as (number, values):
         yield loop, number, values
+
+
+def piece_of(function: Function, total: int, workgroup: Value | None, pieces: int) -> tuple[Value, Value]:
+    """The first unit of a workgroup's piece and the one after its last; all units where they are not shared out."""
+    if workgroup is None or pieces == 1:
+        return function.index(0), function.index(total)
+    return (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)

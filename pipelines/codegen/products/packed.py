@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products import tiled
 from hloforge.pipelines.codegen.products.gemm import Gemm
+from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.results import Results, Store
 from hloforge.pipelines.framework.machine import Machine
 
@@ -83,10 +84,7 @@ class PackedGemm:
         results = Results(function, out, self.gemm.out, self.gemm.batch, None, store, self.exchanged)
         found = self._plan(machine)
         product = tiled.TiledProduct(function, self.gemm, found, lhs, rhs, results, scratch, is_packed=True)
-        total = self._units(found)
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        first, last = piece_of(function, self._units(found), workgroup, self.workgroups(machine))
         product.run(first, last)
 
 

@@ -94,7 +94,7 @@ def _under_names_of_buffers(exported: ExportedProgram) -> ExportedProgram | None
 
 
 def _shared(exported: ExportedProgram) -> list[str]:
-    """Names of parameters and buffers that lie in the same memory as one that the program changes."""
+    """The first parameters, buffers and constants that lie in one memory, by their names; empty if none do."""
     state = {**exported.state_dict, **exported.constants}
     places: dict[int, list[str]] = {}
     for spec in exported.graph_signature.input_specs:

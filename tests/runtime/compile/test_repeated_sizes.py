@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge import ArgumentError
+from hloforge import ArgumentError, LoadError
 from hloforge.runtime.compile.repeated_sizes import REPEATS, RepeatingSession
 from hloforge.runtime.session.session import Session
 
@@ -83,6 +84,14 @@ def test_the_file_holds_the_program_for_all_sizes(tmp_path: Path) -> None:
 def test_who_names_sizes_or_asks_for_all_gets_no_forms(options: dict[str, Any]) -> None:
     session = hloforge.load(hloforge.compile(SQUARES, **options))
     assert type(session) is Session
+
+
+def test_who_asks_for_one_file_runs_that_alone() -> None:
+    executable = hloforge.compile(SQUARES)
+    digest = hashlib.sha256(executable.vmfb).hexdigest()
+    assert type(hloforge.load(executable, expect_sha256=digest)) is Session
+    with pytest.raises(LoadError):
+        hloforge.load(executable, expect_sha256="0" * 64)
 
 
 def test_sizes_that_do_not_meet_are_refused_each_time() -> None:
