@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
@@ -26,10 +27,11 @@ from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.loop_sharing import shared_in_loop, update_nest
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.parts import memory_of
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
 from hloforge.pipelines.codegen.sharing import element_cost, nest_workgroups, share_count
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
-from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, held, index_of, is_update
+from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
 from hloforge.pipelines.codegen.turns import TurningAddresses, Wheel, turns_of, wheels_of
 from hloforge.pipelines.framework.machine import Machine
 
@@ -83,6 +85,7 @@ class Generator:
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
+        self._parts: dict[tuple[Slot, int, int], Slot] = {}
 
     def _new_writer(self) -> KernelWriter:
         # Every processor with AVX2 that is supported fuses.
@@ -161,17 +164,19 @@ class Generator:
 
     def pointer(self, array: Array) -> Value:
         """To an array that an algorithm reads, or makes."""
-        return self._held(array).pointer
+        return memory_of(self, array).pointer
 
     def elements(self, array: Array) -> Elements:
         """An array that an algorithm reads, or makes."""
-        memory = self._held(array)
+        memory = memory_of(self, array)
         return Elements(memory.pointer, array.element, memory.access)
 
-    def _held(self, array: Array) -> Memory:
-        memory = self.memory(held(array, self.in_memory))
-        assert memory is not None
-        return memory
+    def part(self, slot: Slot, offset: int, size: int) -> Slot:
+        """So many bytes of memory that nobody writes."""
+        key = slot, offset, size
+        if key not in self._parts:
+            self._parts[key] = replace(slot, offset=slot.offset + offset, size=size)
+        return self._parts[key]
 
     def copy(self, array: Array, target: Slot, share: Share | None = None) -> None:
         """Write an array to a slot, or a workgroup's share of it, computing it if it is not in memory."""

@@ -15,13 +15,13 @@ from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.parts import base_of, slices_between
 from hloforge.pipelines.codegen.products.complex_products import ComplexGemm
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.codegen.products.packed import PackedGemm, gains
 from hloforge.pipelines.codegen.products.results import Store
 from hloforge.pipelines.codegen.refusal import RefusedError
-from hloforge.pipelines.codegen.steps import held
 from hloforge.pipelines.framework.machine import Machine
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ def _packed_side(op: Op, loop: Op, generator: Generator) -> int | None:
     if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
     side = 1 if product_of(op, generator.extensions).form(generator.machine) != "transposed" else 0
-    factor = held(op.operands[side], generator.in_memory)
+    factor = base_of(op.operands[side], generator.in_memory)
+    if any(part.name == "dynamic_slice" for part in slices_between(op.operands[side], factor)):
+        return None
     if not generator.in_memory(factor) or any(factor.block.inside(block) for block in loop.inner):
         return None
     product = packed_product(op, side, generator.extensions)

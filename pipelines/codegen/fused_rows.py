@@ -26,7 +26,8 @@ from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.epilogues import keeps_order
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
-from hloforge.pipelines.codegen.steps import Nest, Single, Step, changed_by, held
+from hloforge.pipelines.codegen.parts import base_of, slices_between
+from hloforge.pipelines.codegen.steps import Nest, Single, Step, changed_by
 from hloforge.pipelines.framework.machine import Machine
 
 InMemory = Callable[[Array], bool]
@@ -227,13 +228,15 @@ class _Grown:
         first = _row_dims(op)
         if self.rows.dims(result.shape) != first or prod(result.shape[first:]) < _LEAST_COLUMNS:
             return False
-        lhs, rhs = (held(operand, self.in_memory) for operand in op.operands)
+        lhs, rhs = (base_of(operand, self.in_memory) for operand in op.operands)
+        if lhs in self.made and slices_between(op.operands[0], lhs):
+            return False
         if step.epilogue:
             others = step.reads - {lhs, rhs, result}
             if others & self.made or not keeps_order(op, step.epilogue, self.in_memory):
                 return False
         matrices = prod(op.operands[1].shape[d] for d in _numbers(op).rhs_batching_dimensions)
-        factor = _bytes(rhs) // max(matrices, 1)
+        factor = _bytes(op.operands[1]) // max(matrices, 1)
         if rhs in self.made or factor > self.machine.l2_bytes // _FACTOR or self.rows.size < _LEAST_ROWS:
             return False
         return lhs not in self.made or _has_rows_first(op)
@@ -287,7 +290,7 @@ class _Grown:
     def _touched(self, step: Nest | Single) -> set[Array]:
         if isinstance(step, Nest):
             return {array for array, _ in step.loads(self.in_memory)} | set(stored_by(step))
-        return {*(held(one, self.in_memory) for one in step.operation.operands), *step.reads, *stored_by(step)}
+        return {*(base_of(one, self.in_memory) for one in step.operation.operands), *step.reads, *stored_by(step)}
 
 
 def _reads_in_place(step: Nest | Single, array: Array, in_memory: InMemory) -> bool:
@@ -346,7 +349,7 @@ def _overwrites(steps: Sequence[Nest | Single], block: Block, in_memory: InMemor
         read |= (
             {array for array, _ in step.loads(in_memory)}
             if isinstance(step, Nest)
-            else {held(one, in_memory) for one in step.operation.operands}
+            else {base_of(one, in_memory) for one in step.operation.operands}
         )
     carries = zip(block.results, block.arguments, strict=False)
     return any(result in made and argument in read for result, argument in carries)

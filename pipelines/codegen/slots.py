@@ -43,6 +43,11 @@ class Slot:
     def is_writable(self) -> bool:
         return self.is_given or self.where not in (Where.PARAMETER, Where.CONSTANT, Where.HOST, Where.WEIGHT)
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether nobody writes it while a program runs."""
+        return not self.is_writable and self.where is not Where.HOST
+
 
 @dataclass
 class Arena:

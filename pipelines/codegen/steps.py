@@ -22,6 +22,7 @@ from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.narrow_factors import free_dims, has_batch, reads_less
+from hloforge.pipelines.codegen.parts import base_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
 from hloforge.pipelines.codegen.step_order import MOST_SEEN, prerequisites, reaches, sorted_steps
@@ -275,19 +276,15 @@ def reads_in_memory(op: Op) -> Iterable[Array]:
 
 
 def home(array: Array) -> Array:
-    """The array in whose memory an algorithm finds one: that of which it is another shape."""
+    """The array in whose memory an algorithm finds one: that of which it is another shape, or a part of what is in
+    memory anyway."""
+    whole = base_of(array, lambda _: False)
+    if whole.op is None or whole.op.name == "constant" or is_root(whole.op) or whole.block is not array.block:
+        return array if is_free(whole) else whole
     found = array
     while found.op is not None and found.op.name == "reshape":
         (found,) = found.op.operands
     return array if is_free(found) else found
-
-
-def held(array: Array, in_memory: Callable[[Array], bool]) -> Array:
-    """The array in memory that an algorithm reads for one: of those of which it is another shape, the last one made."""
-    found = array
-    while not in_memory(found) and found.op is not None and found.op.name == "reshape":
-        (found,) = found.op.operands
-    return found
 
 
 def reads_once(op: Op) -> Iterable[Array]:

@@ -6,19 +6,19 @@ What is written may be computed of the array itself. If it reads there at the pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.emit import Emitter, splat_of
+from hloforge.pipelines.codegen.emit import Emitter
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.handing_out import hand_out
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.parts import known_start, rooms_of
 from hloforge.pipelines.codegen.steps import Nest
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def write_update(generator: Generator, op: Op) -> None:
         emitter = Emitter(generator.writer.function, generator.memory)
         first = [
             _known_start(start, room) or emitter.start(start, (), room, (op, d))
-            for d, (start, room) in enumerate(zip(starts, _rooms(op), strict=True))
+            for d, (start, room) in enumerate(zip(starts, rooms_of(op, change), strict=True))
         ]
         nest = Nest(shape=change.shape, maps=[moved], into=(tuple(first), operand.shape))
         nest.split(generator.in_memory)
@@ -61,16 +61,10 @@ def _reads_where_it_writes(generator: Generator, op: Op) -> bool:
     read = [(array, number) for array, number in found.loads if generator.slots.get(array) is slot]
     if not read:
         return True
-    first = [_start(start, room, found) for start, room in zip(starts, _rooms(op), strict=True)]
+    first = [_start(start, room, found) for start, room in zip(starts, rooms_of(op, change), strict=True)]
     own = places.linear([index + start for index, start in zip(place, first, strict=True)], op.result.shape)
     width = elements.size(op.result.element)
     return all(number == own and elements.size(array.element) == width for array, number in read)
-
-
-def _rooms(op: Op) -> Sequence[int]:
-    """The last place in each dimension where the part may begin."""
-    operand, change, *_ = op.operands
-    return [size - part for size, part in zip(operand.shape, change.shape, strict=True)]
 
 
 def _start(array: Array, room: int, found: Accesses) -> Index:
@@ -85,8 +79,5 @@ def _start(array: Array, room: int, found: Accesses) -> Index:
 
 
 def _known_start(array: Array, room: int) -> Index | None:
-    if room == 0:
-        return places.ZERO
-    if array.op is None or array.op.name != "constant":
-        return None
-    return places.constant(min(max(int(splat_of(array.op)), 0), room))
+    known = known_start(array, room)
+    return None if known is None else places.constant(known)

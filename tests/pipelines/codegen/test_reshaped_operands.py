@@ -1,4 +1,5 @@
-"""Algorithms read arrays of other shapes where they lie: nothing is copied, and nobody changes them too early."""
+"""Algorithms read arrays of other shapes and parts of arrays where they lie: nothing is copied, and nobody changes
+them too early."""
 
 from __future__ import annotations
 
@@ -83,6 +84,60 @@ def test_any_algorithm(source: Any, algorithms: list[Any], where: str, is_read: 
     check(function, normal(12, 10), tolerance=1e-4)
 
 
+# 12 x 10 numbers of 4 x 12 x 10, which follow each other, by a number that the call tells.
+_PARTS: list[Callable[[Any, Any], Any]] = [
+    lambda x, _: x[2],
+    lambda x, _: x.reshape(48, 10)[7:19],
+    lambda x, _: x.reshape(480)[33:153].reshape(12, 10),
+    lambda x, i: lax.dynamic_index_in_dim(x, i, 0, keepdims=False),
+    lambda x, i: lax.dynamic_slice(x.reshape(48, 10), (9 * i, jnp.zeros_like(i)), (12, 10)),
+    lambda x, i: lax.dynamic_slice(x[1:].reshape(2, 180), (i - 1, jnp.full_like(i, 30)), (1, 120)).reshape(12, 10),
+]
+_WHOLES: list[Callable[[Any], Any]] = [
+    lambda x: x,
+    lambda x: x * 2 + 1,
+    lambda x: jnp.sort(x, 0),
+    lambda x: x @ _ones(10, 10) / 10,
+    lambda x: x.at[1, 3].set(1.0),
+]
+
+
+@given(
+    st.sampled_from(_WHOLES),
+    st.sampled_from(_PARTS),
+    st.lists(st.sampled_from(_ALGORITHMS), min_size=1, max_size=2),
+    st.sampled_from(["plain", "loop", "scan", "carry", "branch"]),
+    # Starts beside the array are clamped.
+    st.integers(-2, 6),
+)
+@settings(max_examples=30, deadline=None)
+def test_parts(source: Any, part: Any, algorithms: list[Any], where: str, place: int) -> None:
+    def results(x: Any, i: Any) -> Any:
+        return tuple(algorithm(part(x, i)) for algorithm in algorithms)
+
+    def function(x: Any, i: Any) -> Any:
+        if where == "loop":
+            return lax.map(lambda shift: results(source(x + shift.astype(np.float32)), shift + i), jnp.arange(3))
+        if where == "scan":
+            y = source(x)
+            return lax.map(lambda shift: results(y, shift + i), jnp.arange(3))
+        if where == "carry":
+            # The carry is changed in place, after what was there is read.
+            def body(step: Any, carry: Any) -> Any:
+                state, total = carry
+                read = results(source(state), step + i)
+                after = lax.dynamic_update_index_in_dim(state, state[0] * 0.5, step, 0)
+                more = sum(jnp.sum(jnp.abs(one)) for one in (*read, *results(after, step)))
+                return after, total + more.astype(np.float32)
+
+            return lax.fori_loop(0, 4, body, (x, jnp.float32(0)))
+        if where == "branch":
+            return lax.cond(i > 0, lambda y: results(y, i), lambda y: results(y * 2, i + 1), source(x))
+        return results(source(x), i)
+
+    check(function, normal(4, 12, 10), np.int32(place), tolerance=1e-4)
+
+
 def _kernels(function: Callable[..., Any], *arguments: Any) -> tuple[str, ...]:
     program = hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments)).clone()
     lower(program.module)
@@ -101,6 +156,27 @@ def test_no_pass_copies_a_factor() -> None:
     one = _kernels(lambda x, w: x.reshape(-1, 24) @ w.reshape(24, 32), normal(5, 8, 24), weights)
     other = _kernels(lambda x, w: x @ w, normal(40, 24), np.reshape(weights, (24, 32)))
     assert one == other
+
+
+def test_no_layer_is_copied() -> None:
+    """A loop over stacked layers, and the layers one after the other, have the kernels of products of whole arrays."""
+    stacked = normal(3, 256, 256)
+
+    def unrolled(x: Any, w: Any) -> Any:
+        for layer in range(3):
+            x = x @ w[layer]
+        return x
+
+    def apart(x: Any, *w: Any) -> Any:
+        for matrix in w:
+            x = x @ matrix
+        return x
+
+    check(unrolled, normal(8, 256), stacked, tolerance=1e-2)
+    assert _kernels(unrolled, normal(8, 256), stacked) == _kernels(apart, normal(8, 256), *stacked)
+    (loop,) = _kernels(lambda x, w: lax.scan(lambda x, one: (x @ one, None), x, w)[0], normal(8, 256), stacked)
+    # The carry alone is copied.
+    assert loop.count("@llvm.memcpy") <= 2
 
 
 def test_loops_read_reshaped_arrays_where_they_lie() -> None:
