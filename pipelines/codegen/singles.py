@@ -37,7 +37,7 @@ from hloforge.pipelines.codegen.lang.values import I1, I32, I64, POINTER, Number
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.orders import sort_workgroups, write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
-from hloforge.pipelines.codegen.row_blocks import is_float_sum
+from hloforge.pipelines.codegen.row_blocks import is_extreme, is_float_sum
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.transforms import fft_workgroups, write_fft
 from hloforge.pipelines.codegen.updates import write_update
@@ -159,7 +159,8 @@ def _windows_reduced(generator: Generator, op: Op) -> ReduceWindow:
     operands = op.operands[: len(op.operands) // 2]
     types = tuple(operand.element for operand in operands)
     lanes = generator.machine.vector_bytes // max(elements.size(element) for element in types)
-    return ReduceWindow(_windows(op, operands[0].shape), types, lanes, sums_16_bit_floats(op.mlir), is_float_sum(op))
+    windows = _windows(op, operands[0].shape)
+    return ReduceWindow(windows, types, lanes, sums_16_bit_floats(op.mlir), is_float_sum(op), is_extreme(op))
 
 
 def _reduce_window(generator: Generator, op: Op, share: Share | None) -> None:

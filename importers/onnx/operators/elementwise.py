@@ -107,8 +107,11 @@ def variadic(node: Node) -> Value:
 @operator("Pow")
 def power(node: Node) -> Value:
     """The result has the base's element type, whatever the exponent's is."""
-    base, exponent = together(node.tensor(0), node.tensor(1))
-    row = base.element_type
+    row, given = node.row(), node.tensor(1)
+    if row.is_float and isinstance(given, np.ndarray):
+        # A known exponent stays one, of which powers are products.
+        given = given.astype(row.dtype)
+    base, exponent = together(node.tensor(0), given)
     if row == exponent.element_type:
         return ops.pow(base, exponent)
     if row.is_float:

@@ -1,6 +1,7 @@
 """Reductions of windows: directly, dimension by dimension, or by prefixes and suffixes of blocks.
 
-Source: StableHLO spec "reduce_window". A small window is read for each result (``window_lines.py``). A large one is
+Source: StableHLO spec "reduce_window". A small window is read for each result (``window_lines.py``), of extremes by
+columns first (``padded_lines.py``). A large one is
 reduced along its last dimension first, then along the one before, which keeps the order of its elements; a long window
 along one dimension is made of prefixes and suffixes (``window_blocks.py``), or is a cumulative one (``scan.py``).
 """
@@ -13,6 +14,7 @@ from functools import cached_property
 from math import prod
 
 from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, put_record
+from hloforge.pipelines.codegen.algorithms.padded_lines import PaddedLines
 from hloforge.pipelines.codegen.algorithms.places import each, times
 from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.algorithms.window_blocks import WindowBlocks
@@ -37,6 +39,7 @@ class ReduceWindow:
         lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
         ordered: whether each window is read whole and in its order, because each step is rounded.
         adds: whether the computation adds floats, in chains of limited length.
+        repeats: whether it may meet an element twice, and elements in any order, as extremes may.
     """
 
     windows: tuple[Window, ...]
@@ -44,6 +47,7 @@ class ReduceWindow:
     lanes: int = 0
     ordered: bool = False
     adds: bool = False
+    repeats: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,6 +82,8 @@ class ReduceWindow:
         """Elements that all passes read, those beside the array included."""
         if self._is_of_nothing:
             return 0
+        if self._steps.lines:
+            return prod(self.shape) * self._steps.lines.reads
         passes = ((dims, _is_direct(dims, self.ordered)) for dims in self._steps.steps)
         outer = prod(self.shape) // max(1, prod(dim.count for dim in self._inner))
         each = sum(prod(dim.count * (dim.size if is_direct else 1) for dim in dims) for dims, is_direct in passes)
@@ -92,7 +98,8 @@ class ReduceWindow:
 
     @cached_property
     def _steps(self) -> _Passes:
-        return _Passes.of(self._inner, self.elements, self.lanes, self.ordered, self.adds)
+        lines = PaddedLines.of(self._inner, self.elements, self.lanes) if self.repeats else None
+        return _Passes.of(self._inner, self.elements, self.lanes, self.ordered, self.adds, lines)
 
     def write(
         self,
@@ -144,16 +151,31 @@ def _is_direct(dims: Sequence[Window], ordered: bool) -> bool:
 
 @dataclass(frozen=True)
 class _Passes:
-    """One pass for each of the dimensions along which windows move, the last one first; or one for all."""
+    """One pass for each of the dimensions along which windows move, the last one first; or one for all.
+
+    Attributes:
+        lines: one pass, by lines with their borders.
+    """
 
     steps: list[list[Window]]
     elements: tuple[str, ...]
     lanes: int
     ordered: bool
     adds: bool
+    lines: PaddedLines | None = None
 
     @classmethod
-    def of(cls, dims: list[Window], elements: tuple[str, ...], lanes: int, ordered: bool, adds: bool) -> _Passes:
+    def of(
+        cls,
+        dims: list[Window],
+        elements: tuple[str, ...],
+        lanes: int,
+        ordered: bool,
+        adds: bool,
+        lines: PaddedLines | None,
+    ) -> _Passes:
+        if lines:
+            return cls([dims], elements, lanes, ordered, adds, lines)
         moving = [place for place, dim in enumerate(dims) if not dim.is_plain]
         # Lanes are combined in another order.
         lanes = 0 if ordered else lanes
@@ -171,7 +193,7 @@ class _Passes:
     @property
     def is_direct(self) -> bool:
         """Whether one pass reads each window whole."""
-        return len(self.steps) == 1 and _is_direct(self.steps[0], self.ordered)
+        return bool(self.lines) or (len(self.steps) == 1 and _is_direct(self.steps[0], self.ordered))
 
     @property
     def _between(self) -> int:
@@ -186,6 +208,8 @@ class _Passes:
     @property
     def scratch(self) -> int:
         """Bytes that a call works in."""
+        if self.lines:
+            return self.lines.scratch
         plan, _ = self._plan()
         blocks = [dims for dims in self.steps if not _is_direct(dims, self.ordered)]
         sizes = (WindowBlocks.of(dims, self.elements, self.lanes, self.adds).scratch for dims in blocks)
@@ -201,6 +225,9 @@ class _Passes:
         memory: Value,
         rows: tuple[Number, Number] | None,
     ) -> None:
+        if self.lines:
+            self.lines.write(function, sources[0], start[0], targets[0], combine, memory, rows)
+            return
         plan, kept = self._plan()
         own, rest = sources, part(memory, plan.size)
         for number, dims in enumerate(self.steps):

@@ -116,6 +116,47 @@ def test_rows_are_computed_apart(windows: tuple[Window, ...], first: int, last: 
         np.testing.assert_array_equal(actual, expected)
 
 
+def _largest(so_far: Any, element: Any) -> list[Any]:
+    if isinstance(element[0], Value):
+        return [so_far[0].maximum(element[0])]
+    return [np.maximum(so_far[0], element[0])]
+
+
+@st.composite
+def _planes(draw: Any) -> tuple[Window, ...]:
+    """Small windows in planes whose lines are a few vectors."""
+    return tuple(
+        Window(
+            draw(st.integers(4, 40)),
+            draw(st.integers(1, 5)),
+            draw(st.integers(1, 4)),
+            draw(st.integers(-3, 6)),
+            draw(st.integers(-3, 6)),
+            dilation=draw(st.integers(1, 2)),
+        )
+        for _ in range(draw(st.integers(2, 3)))
+    )
+
+
+@given(st.one_of(_windows(), _planes()), st.sampled_from([4, 8]), st.integers(-3, 3), st.booleans(), st.integers(0, 5))
+@settings(max_examples=120, deadline=None)
+def test_extremes_by_lines(windows: tuple[Window, ...], lanes: int, start: int, known: bool, first: int) -> None:
+    """Of rows that are computed apart as well: borders hold the initial element."""
+    random = np.random.default_rng(windows[-1].n)
+    array = random.integers(-5, 5, tuple(window.n for window in windows)).astype(np.int32)
+    reduction = ReduceWindow(windows, ("i32",), lanes, repeats=True)
+    rows = list(pairwise(sorted(min(number, reduction.rows) for number in (0, first, reduction.rows))))
+    (actual,) = _run(reduction, [array], [start], _largest, rows, known)
+    (expected,) = _expected(windows, [array], [start], _largest)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_windows_of_images_go_by_lines() -> None:
+    image = (Window(8), *[Window(57, 3, 2, 1, 1)] * 2)
+    assert ReduceWindow(image, ("f32",), 16, repeats=True).reads < 10 * 8 * 29 * 29
+    assert ReduceWindow(image, ("f32",), 16).reads == 9 * 8 * 29 * 29
+
+
 @pytest.mark.parametrize("shape", [(2, 100, 1), (3, 33, 5), (1, 1, 1), (2, 1, 4), (1, 16, 1), (0, 4, 1)])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("lanes", [0, 8])
