@@ -22,6 +22,7 @@ from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerPr
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_divisors import LegalizeKnownDivisors
 from hloforge.pipelines.codegen.passes.known_exponents import LegalizeKnownExponents
+from hloforge.pipelines.codegen.passes.known_gathers import LegalizeKnownGathers
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
@@ -119,6 +120,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
+    Stage(LegalizeKnownGathers(), "indices as decompositions leave them; views for the passes below"),
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),

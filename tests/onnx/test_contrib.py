@@ -85,7 +85,7 @@ GATED = {
 WORDS = [RANDOM.integers(-999, 999, dims).astype(np.int16) for dims in ((3, 4), (4, 5))]
 BOXES = np.float32([[0, 0, 9, 9], [1.5, 2.2, 6.3, 8.9], [-2, -1, 30, 4]])
 # Inputs that say sizes.
-FIXED = {"ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Resize": {"x2"}}
+FIXED = {"ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Pow": {"x1"}, "Resize": {"x2"}}
 
 CASES = [
     case("Gelu", f32(3, 8)),
@@ -211,6 +211,10 @@ CASES = [
     case("NGramRepeatBlock", s64([1, 2, 1]), f32(1, 9), ngram_size=1),
     case("Inverse", f32(2, 3, 4, 4)),
     case("Inverse", np.float32([[0, 2, 1], [1, 0, 0], [3, 1, 0]])),
+    case("Inverse", f32(2, 11, 11)),
+    case("Det", f32(3, 9, 9), domain=""),
+    case("Det", f32(2, 3, 3), domain=""),
+    case("Pow", f32(3, 4), s64(2), domain=""),
     case("CDist", f32(5, 8), f32(6, 8)),
     case("CDist", f32(5, 8), f32(6, 8), metric="euclidean"),
     case("ExpandDims", f32(3, 4), s32(1)),

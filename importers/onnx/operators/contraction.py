@@ -6,8 +6,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.roundings import rounds_once, sums_in, widened
-from hloforge.importers.tensors import broadcast_to, cast, lift, matmul, together, total
+from hloforge.importers.onnx.roundings import sums_in, widened
+from hloforge.importers.tensors import broadcast_to, cast, matmul, total
 
 
 @operator("MatMul")
@@ -107,59 +107,3 @@ def _product(a: Value, a_term: str, b: Value, b_term: str, kept: set[str]) -> tu
     )
     rest = [letter for letter in a_term if letter not in shared] + [letter for letter in b_term if letter not in shared]
     return ops.dot_general(a, b, numbers, "HIGHEST"), "".join([*batch, *rest])
-
-
-@operator("Det")
-@rounds_once
-def determinant(node: Node) -> Value:
-    """Gaussian elimination with partial pivoting, a column at a time: the product of the pivots."""
-    x = node.value(0)
-    *stack, n, _ = x.dims
-    count = 1
-    for extent in stack:
-        count *= extent
-    matrix = ops.reshape(x, [count, n, n])
-    result = broadcast_to(lift_one(x), [count])
-    for column in range(n):
-        size = n - column
-        line = ops.abs(ops.reshape(ops.slice(matrix, [0, 0, 0], [count, size, 1]), [count, size]))
-        best = total_place(line)
-        rows = ops.iota("s32", [count, size], 1)
-        chosen = ops.eq(rows, ops.broadcast_in_dim(best, [count, size], [0]))
-        pivot_row = total(
-            ops.select(ops.broadcast_in_dim(chosen, [count, size, size], [0, 1]), matrix, matrix * 0), [1]
-        )
-        pivot = ops.reshape(ops.slice(pivot_row, [0, 0], [count, 1]), [count])
-        swapped = ops.ne(best, 0)
-        result = result * ops.select(swapped, -pivot, pivot)
-        if size == 1:
-            break
-        # The first row moves to the pivot's place, and is then left out.
-        first = ops.slice(matrix, [0, 0, 0], [count, 1, size])
-        spread = ops.broadcast_in_dim(ops.reshape(first, [count, size]), [count, size, size], [0, 2])
-        moved = ops.select(ops.broadcast_in_dim(chosen, [count, size, size], [0, 1]), spread, matrix)
-        rest = ops.slice(moved, [0, 1, 0], [count, size, size])
-        safe = ops.select(ops.eq(pivot, 0), pivot * 0 + 1, pivot)
-        factor = ops.reshape(ops.slice(rest, [0, 0, 0], [count, size - 1, 1]), [count, size - 1])
-        factor = factor / ops.broadcast_in_dim(safe, [count, size - 1], [0])
-        lines = ops.broadcast_in_dim(pivot_row, [count, size - 1, size], [0, 2])
-        rest = rest - ops.broadcast_in_dim(factor, [count, size - 1, size], [0, 1]) * lines
-        matrix = ops.slice(rest, [0, 0, 1], [count, size - 1, size])
-    return ops.reshape(result, stack)
-
-
-def lift_one(like: Value) -> Value:
-    """The scalar 1 of an element type."""
-    import numpy as np
-
-    return lift(np.ones((), like.element_type.dtype))
-
-
-def total_place(line: Value) -> Value:
-    """The position of the greatest element of each line of a matrix."""
-    from hloforge.importers.tensors import greatest, least
-
-    top = greatest(line, [1], True)
-    top, line = together(top, line)
-    places = ops.iota("s32", line.dims, 1)
-    return least(ops.select(ops.eq(line, top), places, places * 0 + line.dims[1]), [1])

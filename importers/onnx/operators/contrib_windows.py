@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.constants import full
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
@@ -23,13 +22,10 @@ from hloforge.importers.tensors import (
     cast,
     expand,
     fill,
-    greatest,
-    least,
     lift,
     lowest,
     matmul,
     numbers,
-    pair,
     take,
     total,
     window,
@@ -121,38 +117,3 @@ def block_repeated(node: Node) -> Value:
     places = ops.concat_in_dim([expand(each, [2]) for each in (numbers(ends.dims, 0), ends)], 2)
     layout = ops.ScatterDimensionNumbers([], [0, 1], [0, 1], 2)
     return ops.scatter(scores, places, ops.select(matches, never, any_), ops.min, layout)
-
-
-@operator("Inverse", domain=MICROSOFT)
-@rounds_once
-def inverse(node: Node) -> Value:
-    """Of square matrices, by elimination with the greatest pivot of each column."""
-    x = node.value(0)
-    size, count = x.dims[-1], math.prod(x.dims[:-2])
-    wide = ops.reshape(x, [count, size, size])
-    eye = broadcast_to(cast(numbers([1, size, size], 1).eq(numbers([1, size, size], 2)), wide.element_type), wide.dims)
-    row, zero = numbers([count, size], 1), fill([], 0, "s32")
-
-    def some(step: Value, _: Value) -> Value:
-        return step < size
-
-    def eliminate(step: Value, both: Value) -> tuple[Value, Value]:
-        here = broadcast_to(step, row.dims)
-        column = ops.reshape(ops.dynamic_slice(both, [zero, zero, step], [count, size, 1]), [count, size])
-        heights = ops.select(row >= here, ops.abs(column), full(column, -1.0))
-        is_best = heights.eq(broadcast_to(greatest(heights, [1], True), heights.dims))
-        pivot = least(ops.select(is_best, row, fill(row.dims, size - 1, "s32")), [1], True)
-        spread = broadcast_to(pivot, row.dims)
-        # The pivot's row and this one change places.
-        order = ops.select(row.eq(here), spread, ops.select(row.eq(spread), here, row))
-        is_from = ops.broadcast_in_dim(order, [count, size, size], [0, 1]).eq(numbers([count, size, size], 2))
-        both = matmul(cast(is_from, both.element_type), both)
-        mine = ops.dynamic_slice(both, [zero, step, zero], [count, 1, 2 * size])
-        mine = mine / broadcast_to(ops.dynamic_slice(mine, [zero, zero, step], [count, 1, 1]), mine.dims)
-        column = ops.dynamic_slice(both, [zero, zero, step], [count, size, 1])
-        less = both - broadcast_to(column, both.dims) * broadcast_to(mine, both.dims)
-        is_mine = ops.broadcast_in_dim(row.eq(here), both.dims, [0, 1])
-        return step + 1, ops.select(is_mine, broadcast_to(mine, both.dims), less)
-
-    _, both = pair(ops.while_(some, eliminate, [zero, ops.concat_in_dim([wide, eye], 2)]))
-    return ops.reshape(window(both, 2, size, 2 * size), x.dims)

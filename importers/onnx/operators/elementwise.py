@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
+import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full

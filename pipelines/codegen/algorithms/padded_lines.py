@@ -1,8 +1,8 @@
-"""Extremes of small windows, line by line: what is above each other first, into a line with its borders, then along it.
+"""Extremes of small windows, by lines: what is above each other first, into a line with its borders, then along it.
 
-A window of 3 x 3 is four computations in place of eight, and of 13 x 13 26 in place of 168. Lines are whole vectors: the
-last one overlaps the one before, which changes no extreme, and borders hold the initial element. So no element is computed
-by itself, where LLVM computes what is left of a vector, and windows at borders, one by one.
+A window of 3 x 3 is four computations in place of eight, and one of 13 x 13 24 in place of 168. Lines are whole
+vectors: the last one overlaps the one before, which changes no extreme. Borders hold the initial element. So no element
+is computed by itself, as LLVM does with what is left of a vector, nor are windows at borders.
 """
 
 from __future__ import annotations
