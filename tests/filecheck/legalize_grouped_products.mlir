@@ -20,12 +20,11 @@ func.func @main(%x: tensor<6x8xf32>, %w: tensor<4x8x32xf32>, %ends: tensor<4xi32
   return %r : tensor<6x32xf32>
 }
 
-// Terms that follow each other in the matrices of an argument stay where they are; 16 bits are added in 32.
+// Terms that follow each other in the matrices of an argument stay where they are; the kernel adds 16 bits in 32.
 // CHECK-LABEL: func.func @transposed
-// CHECK: %[[ROWS:.+]] = stablehlo.convert %{{.+}} : (tensor<6x8xbf16>) -> tensor<6x8xf32>
-// CHECK: stablehlo.custom_call @hloforge.grouped_product(%[[ROWS]], %arg1, %arg2)
+// CHECK: stablehlo.custom_call @hloforge.grouped_product(%arg0, %arg1, %arg2)
 // CHECK-SAME: transposed = true
-// CHECK: stablehlo.convert %{{.+}} : (tensor<6x32xf32>) -> tensor<6x32xbf16>
+// CHECK-SAME: (tensor<6x8xbf16>, tensor<4x32x8xbf16>, tensor<4x6xi1>) -> tensor<6x32xbf16>
 func.func @transposed(%x: tensor<6x8xbf16>, %w: tensor<4x32x8xbf16>, %mine: tensor<4x6xi1>) -> tensor<6x32xbf16> {
   %c = stablehlo.constant dense<0.0> : tensor<bf16>
   %zero = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<bf16>) -> tensor<4x6x8xbf16>
@@ -35,6 +34,21 @@ func.func @transposed(%x: tensor<6x8xbf16>, %w: tensor<4x32x8xbf16>, %mine: tens
   %s = stablehlo.select %m, %b, %zero : tensor<4x6x8xi1>, tensor<4x6x8xbf16>
   %r = stablehlo.dot_general %s, %t, contracting_dims = [0, 2] x [0, 1]
     : (tensor<4x6x8xbf16>, tensor<4x8x32xbf16>) -> tensor<6x32xbf16>
+  return %r : tensor<6x32xbf16>
+}
+
+// Sums that are rounded wherever they are read are rounded by the kernel.
+// CHECK-LABEL: func.func @rounded
+// CHECK: stablehlo.custom_call @hloforge.grouped_product(%arg0, %arg1, %arg2)
+// CHECK-SAME: (tensor<6x8xbf16>, tensor<4x8x32xbf16>, tensor<4x6xi1>) -> tensor<6x32xbf16>
+func.func @rounded(%x: tensor<6x8xbf16>, %w: tensor<4x8x32xbf16>, %mine: tensor<4x6xi1>) -> tensor<6x32xbf16> {
+  %zero = stablehlo.constant dense<0.0> : tensor<4x6x8xbf16>
+  %b = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<6x8xbf16>) -> tensor<4x6x8xbf16>
+  %m = stablehlo.broadcast_in_dim %mine, dims = [0, 1] : (tensor<4x6xi1>) -> tensor<4x6x8xi1>
+  %s = stablehlo.select %m, %b, %zero : tensor<4x6x8xi1>, tensor<4x6x8xbf16>
+  %f = stablehlo.dot_general %s, %w, contracting_dims = [2, 0] x [1, 0]
+    : (tensor<4x6x8xbf16>, tensor<4x8x32xbf16>) -> tensor<6x32xf32>
+  %r = stablehlo.convert %f : (tensor<6x32xf32>) -> tensor<6x32xbf16>
   return %r : tensor<6x32xbf16>
 }
 
@@ -88,8 +102,8 @@ func.func @over_rows(%x: tensor<6x8xf32>, %dy: tensor<6x5xf32>, %a: tensor<4x6xi
 // One factor is masked, behind a transpose, and groups are between the result's dimensions.
 // CHECK-LABEL: func.func @one_masked
 // CHECK: %[[CALL:.+]] = stablehlo.custom_call @hloforge.grouped_contraction(%arg1, %arg0, %arg2)
-// CHECK-SAME: (tensor<6x5xbf16>, tensor<6x8xbf16>, tensor<4x6xi1>) -> tensor<4x5x8xf32>
-// CHECK: stablehlo.transpose %[[CALL]], dims = [1, 0, 2] : (tensor<4x5x8xf32>) -> tensor<5x4x8xf32>
+// CHECK-SAME: (tensor<6x5xbf16>, tensor<6x8xbf16>, tensor<4x6xi1>) -> tensor<4x5x8xbf16>
+// CHECK: stablehlo.transpose %[[CALL]], dims = [1, 0, 2] : (tensor<4x5x8xbf16>) -> tensor<5x4x8xbf16>
 // CHECK-NOT: stablehlo.dot_general
 func.func @one_masked(%x: tensor<6x8xbf16>, %dy: tensor<6x5xbf16>, %mine: tensor<4x6xi1>) -> tensor<5x4x8xbf16> {
   %zero = stablehlo.constant dense<0.0> : tensor<4x6x8xbf16>

@@ -58,6 +58,7 @@ _LANES = 16
 _LEAST_GAIN = 2
 # Types of terms, and in which their products are added.
 _SUMS = {"f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32"}
+_CONVERT = "stablehlo.convert"
 # Operations that a mask is computed by at most.
 _MOST = 64
 
@@ -214,7 +215,8 @@ def masked_product(op: ir.Operation) -> Replacement:
         _Factor.of(op.operands[0], numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
         _Factor.of(op.operands[1], numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
     ]
-    (kind,), result = sums, Value(op.results[0])
+    result = Value(op.results[0])
+    kind = _stored_as(result)
     for side in (0, 1):
         own = _Masked.of(factors[side])
         if own is None:
@@ -227,11 +229,22 @@ def masked_product(op: ir.Operation) -> Replacement:
     return NoMatch("no mask that says which rows belong to which group")
 
 
+def _stored_as(result: Value) -> str:
+    """The type that results have in memory: a narrower one if they are converted to it wherever they are read."""
+    readers = [use.owner.operation for use in result.ir.uses]
+    kinds = {Value(one.results[0]).element_type.name for one in readers if one.name == _CONVERT}
+    if len(kinds) == 1 and all(one.name == _CONVERT for one in readers):
+        (kind,) = kinds
+        if _SUMS.get(kind) == result.element_type.name:
+            return kind
+    return result.element_type.name
+
+
 def _by_matrices(own: _Masked, other: _Factor, kind: str, side: int) -> Value | None:
     """Rows by the matrices of the groups that they belong to; None for another product.
 
     Args:
-        kind: in which products are added.
+        kind: of the result.
         side: which operand is masked.
     """
     rows, matrices = own.factor, other
@@ -252,7 +265,7 @@ def _by_matrices(own: _Masked, other: _Factor, kind: str, side: int) -> Value | 
         edges = [(0, 0)] * stored.rank
         edges[-2 if is_transposed else -1] = 0, filled - columns
         stored = ops.pad(stored, 0, edges)
-    left = ops.convert_element_type(given.arranged(given.free, given.terms, batch=given.batch), kind)
+    left = given.arranged(given.free, given.terms, batch=given.batch)
     dims = [*members.dims[:-2], members.dims[-1]]
     shape = _shape(kind, [*dims, filled])
     made = own_call(GROUPED_PRODUCT, [left, stored, members], [shape], transposed=is_transposed)[0]

@@ -3,61 +3,46 @@
     out[r, c] = sum over the groups g that row r belongs to, over t of lhs[r, t] * rhs[g, t, c]
 
 Which rows belong to a group is known at the call alone. The loops are those of tiles (``tiled.py``), whose rows lie
-anywhere, and results are added to memory, a block of terms of a group after the other::
+anywhere, or in a copy where terms are widened or grouped::
 
-    results = 0
     for group:
         rows = the rows that belong to it
-        for strip of columns, block of terms:
+        for block of terms, strip of columns:
             pack the strip's block, if it is copied
-            for tile of rows: results += terms
+            for tile of rows: results = terms, or += terms
+
+Results are stored at once where all terms are one block and no row belongs to several groups, which is seen at the
+call. Else terms are added to memory: to the results, or where these are narrower than sums to an array of sums, which
+is rounded at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value
+from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing, tiled
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.loops import carrying, each, piece_of
-from hloforge.pipelines.codegen.products.micro_kernel import add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.left_factors import rows_of
+from hloforge.pipelines.codegen.products.loops import each, piece_of
+from hloforge.pipelines.codegen.products.members import listed, look_over, number_bytes
+from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import strided
 from hloforge.pipelines.codegen.products.results import Results, Store
 from hloforge.pipelines.codegen.products.strips import Strips, strips_of
 from hloforge.pipelines.framework.machine import Machine
 
-# Parts of scratch memory begin at multiples of it; bytes of a row's number.
-_LINE, _NUMBER = 64, 8
 # Tiles of rows that are enough for whatever strips pay for.
 _MANY_TILES = 64
+# Rows that are copied at once, where rows are copied; bytes of sums that wait at most, if there is a strip of them.
+_COPIED_ROWS, _WAITING_BYTES = 256, 1 << 22
 # Terms of a block of a right factor in place: as many rows of it are read at once, from their first to their last
 # columns, as the processor fetches by itself.
 _IN_PLACE = 32
-
-
-def number_bytes(rows: int) -> int:
-    """Of the numbers of so many rows, in whole lines."""
-    return -(-rows * _NUMBER // _LINE) * _LINE
-
-
-def listed(function: Function, members: Value, rows: int, numbers: Value) -> Value:
-    """Write the numbers of the rows that belong to a group. Returns how many do.
-
-    Args:
-        members: the address of a byte for each row.
-        numbers: where they are written.
-    """
-    with carrying(function, 0, rows, [function.index(0)]) as (loop, row, (count,)):
-        # The one that does not belong is overwritten by the next.
-        function.store(row, strided(function, numbers, I64, [count], [1]))
-        belongs = function.load(function.offset(members, I8, row), I8).differs(0)
-        loop.next([count + belongs.as_(I64, signed=False)])
-    (total,) = loop.results
-    return total
 
 
 @dataclass(frozen=True)
@@ -82,11 +67,28 @@ class GroupedGemm:
         return strips_of(replace(self.gemm, m=max(self.gemm.m, _MANY_TILES * found.tile.rows)), found, has_blocks=False)
 
     def _plan(self, machine: Machine) -> tiled.TiledPlan:
-        return tiled.plan(self.gemm, machine)
+        found = tiled.plan(self.gemm, machine)
+        if not found.left.size:
+            return found
+        tiles = -(-min(self.rows, _COPIED_ROWS) // found.tile.rows)
+        return replace(found, left=rows_of(self.gemm, found.tile, found.arithmetic, tiles), chunk=tiles)
+
+    def _areas(self, machine: Machine) -> tuple[int, int, int]:
+        """Bytes of row numbers, of copies, and of sums that wait."""
+        found = self._plan(machine)
+        sums = self.rows * self._waiting_strips(machine) * found.tile.columns * bits_of(self.gemm.sums) // 8
+        return number_bytes(self.rows + found.tile.rows), tiled.scratch_bytes(self.gemm, found), sums
+
+    def _waiting_strips(self, machine: Machine) -> int:
+        """Strips of which sums wait at once; 0 where terms are added to results."""
+        if self.gemm.out.kind == self.gemm.sums:
+            return 0
+        strip = self.rows * self._plan(machine).tile.columns * bits_of(self.gemm.sums) // 8
+        return min(max(1, _WAITING_BYTES // strip), self._strips(machine))
 
     def scratch(self, machine: Machine) -> int:
-        """Bytes that each workgroup needs for copies and row numbers, at an address that 64 divides."""
-        return number_bytes(self.rows) + tiled.scratch_bytes(self.gemm, self._plan(machine))
+        """Bytes that each workgroup needs for copies, sums and row numbers, at an address that 64 divides."""
+        return sum(self._areas(machine))
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut, each of which has some columns of all groups."""
@@ -111,99 +113,227 @@ class GroupedGemm:
         if scratch is None or self.members is None or store is not None:
             raise ValueError("this product needs scratch, members and no store")
         first, last = piece_of(function, self._strips(machine), workgroup, self.workgroups(machine))
+        found, (numbers, copies, _) = self._plan(machine), self._areas(machine)
         results = Results(function, out, self.gemm.out, self.gemm.batch)
-        rest = function.offset(scratch, I8, number_bytes(self.rows))
-        product = _GroupedProduct(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)
-        product.run_groups(self, scratch, first, last)
+        copied = function.offset(scratch, I8, numbers)
+        product = _GroupedProduct(function, self.gemm, found, lhs, rhs, results, copied)
+        product.numbers, product.rows = scratch, self.rows
+        product.waiting_strips, product.sums = self._waiting_strips(machine), function.offset(copied, I8, copies)
+        product.run_groups(self.members, first, last)
 
 
 class _GroupedProduct(tiled.TiledProduct):
     """Writes the loops.
 
     Attributes:
-        numbers: the address of the numbers of a group's rows.
+        rows: of a batch.
+        numbers: the address of the numbers of a group's rows, of which the last one is repeated to fill a tile.
         count: how many there are.
+        waiting_strips: of which sums wait at once; 0 where terms are added to results.
+        sums: the address where they wait, ``[rows, columns of these strips]``.
+        begin, end: columns of the strips that are computed before others.
         out: the address of the results of a batch's rows.
-        chosen: the numbers of a tile's rows.
+        adds: whether terms are added to memory; None if they always are.
     """
 
+    rows: int
     numbers: Value
     count: Value
+    waiting_strips: int
+    sums: Value
+    begin: Value
+    end: Value
     out: Value
-    chosen: Sequence[Value] = ()
+    adds: Value | None = None
 
-    def run_groups(self, one: GroupedGemm, numbers: Value, first: Value, last: Value) -> None:
+    @property
+    def _block(self) -> int:
+        """Terms of a block at most: what is not packed is read row by row."""
+        run = self.plan.left.run
+        return self.plan.depth if self.plan.packs_right else min(_IN_PLACE, run)
+
+    def run_groups(self, members: Value, first: Value, last: Value) -> None:
         """Columns of the strips from ``first`` up to ``last``."""
-        function, gemm, columns = self.function, self.gemm, self.plan.tile.columns
-        members, (batches, groups) = one.members, gemm.batch
-        assert members is not None
-        self.numbers = numbers
-        begin, end = first * columns, (last * columns).minimum(gemm.n)
-        with each(function, 0, batches * one.rows) as row:
-            start = strided(function, self.results.out, gemm.out.kind, [row, begin], [gemm.out.row, 1])
-            function.clear(start, (end - begin) * gemm.out.bytes)
-        with each(function, 0, batches) as batch, each(function, 0, groups) as group:
-            own = strided(function, members, I8, [batch, group], [groups * one.rows, one.rows])
-            self.count = listed(function, own, one.rows, numbers)
+        function, gemm, (batches, groups) = self.function, self.gemm, self.gemm.batch
+        with each(function, 0, batches) as batch:
+            own = strided(function, members, I8, [batch], [groups * self.rows])
             self.out = strided(function, self.results.out, gemm.out.kind, [batch], [gemm.out.batch[0]])
-            # What is not packed is read row by row.
-            run = self.plan.left.run
-            depth = self.plan.depth if self.plan.packs_right else min(_IN_PLACE, run)
-            with (
-                function.if_(self.count > 0),
-                each(function, 0, run, depth) as term,
-                each(function, first, last) as strip,
-            ):
-                lhs, rhs = self._factors([batch, group])
-                terms = depth if run % depth == 0 else (function.index(run) - term).minimum(depth)
+            if self._block == self.plan.left.run:
+                columns = first * self.plan.tile.columns, (last * self.plan.tile.columns).minimum(gemm.n)
+                self.adds = look_over(function, own, groups, self.rows, lambda row: self._clear(row, *columns))
+            with self._parts(first, last) as strips:
+                self.begin, self.end = (strip * self.plan.tile.columns for strip in strips)
+                self.end = self.end.minimum(gemm.n)
+                self._if_adds(self._clear_all)
+                with each(function, 0, groups) as group:
+                    mine = strided(function, own, I8, [group], [self.rows])
+                    self.count = listed(function, mine, self.rows, self.numbers, self.plan.tile.rows - 1)
+                    with function.if_(self.count > 0):
+                        self._group([batch, group], *strips)
+                if self.waiting_strips:
+                    self._if_adds(self._round)
 
-                def write(tile: Tile, *, follows: bool) -> None:
-                    self.tile, self.follows = tile, follows
-                    self._block([batch, group], lhs, rhs, strip, (term, terms, depth))
+    @contextmanager
+    def _parts(self, first: Value, last: Value) -> Iterator[tuple[Value, Value]]:
+        """The strips of a piece, or so many of them after the others whose sums may wait."""
+        if not self.waiting_strips:
+            yield first, last
+            return
+        function, most = self.function, self.function.index(self.waiting_strips)
+        count = last - first
+        size = most if self.adds is None else self.adds.where(most, count)
+        with each(function, 0, (count + (size - 1)).udiv(size)) as part:
+            start = first + part * size
+            yield start, (start + size).minimum(last)
 
-                self._by_last_tile(strip, write)
+    def _clear(self, row: Value, begin: Value, end: Value) -> None:
+        """Let a row of the results be 0."""
+        function, matrix = self.function, self.gemm.out
+        start = strided(function, self.out, matrix.kind, [row, begin], [matrix.row, 1])
+        function.clear(start, (end - begin) * matrix.bytes)
 
-    def _block(
-        self, places: Sequence[Value], lhs: Value, rhs: Value, strip: Value, block: tuple[Value, Number, int]
-    ) -> None:
-        """Add the products of a group's rows with a block of a strip.
+    def _clear_all(self) -> None:
+        """Let what terms are added to be 0."""
+        function, size = self.function, bits_of(self.kind) // 8
+        if self.waiting_strips:
+            columns = self.waiting_strips * self.plan.tile.columns
+            function.clear(self.sums, self.rows * columns * size)
+            return
+        with each(function, 0, self.rows) as row:
+            self._clear(row, self.begin, self.end)
+
+    def _if_adds(self, write: Callable[[], None]) -> None:
+        """Instructions that run where terms are added to memory."""
+        if self.adds is None:
+            write()
+            return
+        with self.function.if_(self.adds):
+            write()
+
+    def _waiting(self, row: Value, column: Value) -> Value:
+        """The address that terms are added to."""
+        function, matrix, columns = self.function, self.gemm.out, self.waiting_strips * self.plan.tile.columns
+        if not columns:
+            return strided(function, self.out, matrix.kind, [row, column], [matrix.row, 1])
+        return strided(function, self.sums, self.kind, [row, column - self.begin], [columns, 1])
+
+    def _round(self) -> None:
+        """Store the sums that waited."""
+        function, matrix, lanes = self.function, self.gemm.out, self.plan.tile.lanes
+        with each(function, 0, self.rows) as row, each(function, self.begin, self.end, lanes) as column:
+            total = function.load(self._waiting(row, column), wide(self.kind, lanes), bits_of(self.kind) // 8)
+            place = strided(function, self.out, matrix.kind, [row, column], [matrix.row, 1])
+            function.store(total.as_(matrix.kind), place, matrix.bytes)
+
+    def _group(self, places: Sequence[Value], first: Value, last: Value) -> None:
+        """The products of a group's rows.
 
         Args:
-            places: of the matrix in the batch.
-            block: its first term, how many it has, and how many it has at most.
+            places: of the group in the batch.
         """
-        function, left, (term, terms, most) = self.function, self.plan.left, block
-        columns = self._columns(strip)
-        if self.plan.strips is not None:
-            self.vectors = self._vectors(self.plan.strips, places, strip)
-        at_right = strided(function, rhs, self.gemm.rhs.kind, [term], [self.gemm.rhs.row])
-        vectors, right, _ = self._right(at_right, columns, terms, ())
-        with each(function, 0, (self.count + (self.tile.rows - 1)).udiv(self.tile.rows)) as number:
-            rows = self._rows(lhs, function.index(0), number, number, term * left.side.along)
+        function, left, most = self.function, self.plan.left, self._block
+        lhs, rhs = self._factors(places)
+        with ExitStack() as loops:
+            start, count = function.index(0), self.count
+            if left.size:
+                rows = self.plan.chunk * self.plan.tile.rows
+                start = loops.enter_context(each(function, 0, self.count, rows))
+                count = (self.count - start).minimum(rows)
+                self._copy_rows(lhs, start, count)
+            term = loops.enter_context(each(function, 0, left.run, most))
+            strip = loops.enter_context(each(function, first, last))
+            terms = most if left.run % most == 0 else (function.index(left.run) - term).minimum(most)
+
+            def write(tile: Tile, *, follows: bool) -> None:
+                self.tile, self.follows = tile, follows
+                columns = self._columns(strip)
+                if self.plan.strips is not None:
+                    self.vectors = self._vectors(self.plan.strips, places, strip)
+                at_right = strided(function, rhs, self.gemm.rhs.kind, [term], [self.gemm.rhs.row])
+                right = self._right(at_right, columns, terms, ())[:2]
+                self._tiles(lhs, right, (start, count), (term, terms), columns)
+
+            self._by_last_tile(strip, write)
+
+    def _tiles(
+        self,
+        lhs: Value,
+        right: tuple[Sequence[Value], Side],
+        rows: tuple[Value, Value],
+        block: tuple[Value, Number],
+        columns: Sequence[Value],
+    ) -> None:
+        """Products of a group's rows with a block of a strip.
+
+        Args:
+            right: the addresses of the strip's vectors, and how they are read.
+            rows: the first one's place among the group's, and how many there are.
+            block: its first term, and how many it has.
+        """
+        function, tile, arithmetic, side = self.function, self.tile, self.arithmetic, self.plan.left.side
+        (vectors, right_side), (start, count), (term, terms) = right, rows, block
+        step = term.udiv(arithmetic.group) if arithmetic.group > 1 else term
+        with each(function, 0, (count + (tile.rows - 1)).udiv(tile.rows)) as number:
+            first = strided(function, self.numbers, I64, [start + number * tile.rows], [1])
             sums = add_terms(
-                *(function, self.tile, self.arithmetic, left.side, right, rows, vectors, self._steps(terms)),
-                zeros(function, self.tile, self.kind),
-                most=packing.row_units(self.arithmetic, most),
+                *(function, tile, arithmetic, side, right_side),
+                self._tile_rows(lhs, number, first, step * side.along),
+                *(vectors, self._steps(terms), zeros(function, tile, self.kind)),
+                most=packing.row_units(arithmetic, self._block),
             )
-            self._add(sums, columns)
+            self._put(sums, first, columns)
 
-    def _rows(self, lhs: Value, begin: Value, number: Value, row: Value, distance: Value | None) -> list[Value]:
-        function, matrix = self.function, self.gemm.lhs
-        # A tile that is not full has its last row several times.
-        places = [(number * self.tile.rows + place).minimum(self.count - 1) for place in range(self.tile.rows)]
-        self.chosen = [function.load(strided(function, self.numbers, I64, [place], [1]), I64) for place in places]
-        starts = [strided(function, lhs, matrix.kind, [row], [matrix.row]) for row in self.chosen]
-        return starts if distance is None else [function.offset(start, I8, distance) for start in starts]
+    def _chosen(self, first: Value) -> list[Value]:
+        """The numbers of a tile's rows."""
+        return [self.function.load(self.function.offset(first, I64, place), I64) for place in range(self.tile.rows)]
 
-    def _add(self, sums: Sequence[Value], columns: Sequence[Value]) -> None:
-        """Add a tile to what is stored; all is read before anything is written, since rows may be there twice."""
-        function, matrix, tile = self.function, self.results.matrix, self.tile
-        kind = wide(self.kind, tile.lanes)
-        places = [
-            strided(function, self.out, matrix.kind, [row, column], [matrix.row, 1])
-            for row in self.chosen
-            for column in columns
-        ]
-        totals = [function.load(place, kind, matrix.bytes) + total for place, total in zip(places, sums, strict=True)]
-        for total, place in zip(totals, places, strict=True):
-            function.store(total, place, matrix.bytes)
+    def _tile_rows(self, lhs: Value, number: Value, first: Value, distance: Value) -> list[Value]:
+        """The addresses of a tile's rows, so many bytes from their first terms."""
+        function, matrix, left = self.function, self.gemm.lhs, self.plan.left
+        if left.size:
+            zero = function.index(0)
+            starts = left.rows(function, lhs, zero, number, number * self.tile.rows, self.copied)
+        else:
+            starts = [strided(function, lhs, matrix.kind, [row], [matrix.row]) for row in self._chosen(first)]
+        return [function.offset(start, I8, distance) for start in starts]
+
+    def _copy_rows(self, lhs: Value, start: Value, count: Value) -> None:
+        """Copy rows of a group, and the last one again to fill a tile."""
+        function, left, tile, matrix = self.function, self.plan.left, self.plan.tile, self.gemm.lhs
+        assert self.copied is not None
+        size = left.side.across
+        with each(function, 0, (count + (tile.rows - 1)).udiv(tile.rows) * tile.rows) as place:
+            row = function.load(strided(function, self.numbers, I64, [start + place], [1]), I64)
+            source = strided(function, lhs, matrix.kind, [row], [matrix.row])
+            target = strided(function, self.copied, I8, [place], [size])
+            packing.widen_rows(function, self.arithmetic, matrix, source, 1, left.run, target)
+
+    def _put(self, sums: Sequence[Value], first: Value, columns: Sequence[Value]) -> None:
+        """Store a tile, or add it to memory."""
+        function, size = self.function, bits_of(self.kind) // 8
+        rows = self._chosen(first)
+
+        def add() -> Sequence[Value]:
+            # All is read before anything is written, since rows and columns may be there twice.
+            kind = wide(self.kind, self.tile.lanes)
+            places = [self._waiting(row, column) for row in rows for column in columns]
+            totals = [function.load(at, kind, size) + total for at, total in zip(places, sums, strict=True)]
+            for total, place in zip(totals, places, strict=True):
+                function.store(total, place, size)
+            return ()
+
+        def store() -> Sequence[Value]:
+            matrix = self.gemm.out
+            places = [
+                strided(function, self.out, matrix.kind, [row, column], [matrix.row, 1])
+                for row in rows
+                for column in columns
+            ]
+            for total, place in zip(sums, places, strict=True):
+                function.store(total.as_(matrix.kind), place, matrix.bytes)
+            return ()
+
+        if self.adds is None:
+            add()
+        else:
+            function.branch(self.adds, add, store)

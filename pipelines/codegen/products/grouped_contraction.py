@@ -3,7 +3,8 @@
     out[g, i, j] = sum over the rows r of group g of lhs[r, i] * rhs[r, j]
 
 Which rows belong to a group is known at the call alone. The loops are those of tiles (``tiled.py``), whose terms lie
-anywhere and are as many as the call says. Both factors are copied in the order of these loops::
+anywhere and are as many as the call says. Both factors are copied in the order of these loops, rows in groups where the
+processor multiplies several terms at once (``arithmetic.py``)::
 
     for group:
         rows = those that belong to it
@@ -23,20 +24,21 @@ from dataclasses import dataclass, replace
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing, tiled
-from hloforge.pipelines.codegen.products.arithmetic import one_by_one
-from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, chunk_tiles
+from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.grouped import listed, number_bytes
 from hloforge.pipelines.codegen.products.left_factors import Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each, piece_of
-from hloforge.pipelines.codegen.products.micro_kernel import add_terms, wide, zeros
-from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.members import listed, number_bytes
+from hloforge.pipelines.codegen.products.micro_kernel import Turn, add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results, Store
 from hloforge.pipelines.codegen.products.strips import Strips
 from hloforge.pipelines.framework.machine import Machine
 
 # Rows of a chunk at most, and tiles that it has at least where there are as many.
 _CHUNK_ROWS, _LEAST_TILES = 1024, 8
+# Terms, or groups of them, that are copied of all tiles of a chunk before the next ones.
+_GATHERED = 16
 
 
 @dataclass(frozen=True)
@@ -61,21 +63,28 @@ class GroupedContraction:
         """Rows of a group where they are shared out."""
         return -(-self.gemm.k // self.gemm.batch[1])
 
+    @property
+    def _number_bytes(self) -> int:
+        # The last one is repeated to fill a group.
+        return number_bytes(self.gemm.k + 1)
+
     def _pieces(self, machine: Machine) -> int:
         return replace(self.gemm, k=self._mean).pieces(machine)
 
     def _plan(self, machine: Machine) -> tiled.TiledPlan:
-        gemm, arithmetic = self.gemm, one_by_one(self.gemm.sums)
+        gemm = self.gemm
         tile = choose_tile(gemm.sums, gemm.m, gemm.n, self._mean, machine, has_last=tiled.has_last(gemm))
+        arithmetic = tiled.arithmetic_of(gemm, tile, machine)
         tiles, strips = -(-gemm.m // tile.rows), -(-gemm.n // tile.columns)
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, self._pieces(machine), _LEAST_TILES)
         left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, "gathered")
-        depth, _ = tiled.cut_terms(left, tile, arithmetic, machine)
-        return tiled.TiledPlan(tile, arithmetic, depth, 0, packs_right=True, left=left, chunk=chunk)
+        steps = packing.row_units(arithmetic, gemm.k)
+        depth = arithmetic.group * block_depth(steps, tile.columns * arithmetic.unit_bytes, machine)
+        return tiled.TiledPlan(tile, arithmetic, min(depth, gemm.k), 0, packs_right=True, left=left, chunk=chunk)
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies and row numbers, at an address that 64 divides."""
-        return number_bytes(self.gemm.k) + tiled.scratch_bytes(self.gemm, self._plan(machine))
+        return self._number_bytes + tiled.scratch_bytes(self.gemm, self._plan(machine))
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut, each of which has a part of all groups' results."""
@@ -102,7 +111,7 @@ class GroupedContraction:
             raise ValueError("these sums need scratch, members and no store")
         first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
         results = Results(function, out, self.gemm.out, self.gemm.batch)
-        rest = function.offset(scratch, I8, number_bytes(self.gemm.k))
+        rest = function.offset(scratch, I8, self._number_bytes)
         product = _GroupedContraction(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)
         product.run_groups(self.members, scratch, first, last)
 
@@ -126,7 +135,8 @@ class _GroupedContraction(tiled.TiledProduct):
         self.numbers = numbers
         with each(function, 0, batches) as batch, each(function, 0, groups) as group:
             matrix = batch * groups + group
-            self.count = listed(function, strided(function, members, I8, [matrix], [gemm.k]), gemm.k, numbers)
+            own = strided(function, members, I8, [matrix], [gemm.k])
+            self.count = listed(function, own, gemm.k, numbers, self.arithmetic.group - 1)
             lhs, rhs = self._factors([batch, group])
             with each(function, first, last) as unit:
                 self._unit(matrix, lhs, rhs, unit, first)
@@ -157,33 +167,76 @@ class _GroupedContraction(tiled.TiledProduct):
         with each(function, begin * tile.rows, (end * tile.rows).minimum(gemm.m)) as row:
             function.clear(self.results.address_of(matrix, row, column), size * gemm.out.bytes)
 
+    def _whole_steps(self, terms: Value) -> Value:
+        """Terms, or how many groups they are in."""
+        group = self.arithmetic.group
+        return (terms + (group - 1)).udiv(group) if group > 1 else terms
+
     def _copy_left(self, lhs: Value, begin: Value, end: Value) -> None:
-        """Write the terms of each tile of a chunk one after the other."""
-        function, gemm, tile = self.function, self.gemm, self.plan.tile
+        """Write the terms of each tile of a chunk one after the other, some terms of all tiles before the next ones."""
+        function, gemm, tile, steps = self.function, self.gemm, self.plan.tile, self._whole_steps(self.count)
         assert self.copied is not None
         size = tile.rows * self.arithmetic.unit_bytes
-        with each(function, begin, end) as number:
+        with each(function, 0, steps, _GATHERED) as block, each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
             start = strided(function, lhs, gemm.lhs.kind, [row], [gemm.lhs.row])
-            target = function.offset(self.copied, I8, (number - begin) * self.count * size)
-            with carrying(function, 0, self.count, [target]) as (loop, term, (to,)):
-                source = strided(function, start, gemm.lhs.kind, [self._number(term)], [gemm.lhs.column])
-                function.store(packing.element(function, self.arithmetic, gemm.lhs, source, tile.rows), to, 4)
+            target = function.offset(self.copied, I8, ((number - begin) * steps + block) * size)
+            with carrying(function, block, (block + _GATHERED).minimum(steps), [target]) as (loop, step, (to,)):
+                self._copy(gemm.lhs, [self._rows_of(start, gemm.lhs, gemm.lhs.column, step)], tile.rows, to)
                 loop.next([function.offset(to, I8, size)])
+        if self.arithmetic.group == 1:
+            return
+        with function.if_(self._ends_early(self.count)), each(function, begin, end) as number:
+            row = clamped(function, number * tile.rows, gemm.m - tile.rows)
+            start = strided(function, lhs, gemm.lhs.kind, [row], [gemm.lhs.row])
+            target = function.offset(self.copied, I8, ((number - begin) * steps + (steps - 1)) * size)
+            rows = self._rows_of(start, gemm.lhs, gemm.lhs.column, steps - 1)
+            self._copy(gemm.lhs, [rows[:1]], tile.rows, target)
 
-    def _pack_runs(self, columns: Sequence[Value], run: Number, turns: Sequence[object]) -> None:
+    def _pack_runs(self, columns: Sequence[Value], run: Number, turns: Sequence[Turn]) -> None:
         """Pack the rows of a block."""
         function, matrix, tile = self.function, self.gemm.rhs, self.tile
         assert self.strip is not None
+        assert isinstance(run, Value)
         assert not turns
-        size = self.arithmetic.unit_bytes
-        with carrying(function, 0, run, [self.strip]) as (loop, term, (to,)):
-            row = self._number(self.term + term)
-            for place, column in enumerate(columns):
-                source = strided(function, column, matrix.kind, [row], [matrix.row])
-                vector = packing.element(function, self.arithmetic, matrix, source, tile.lanes)
-                function.store(vector, function.offset(to, I8, place * tile.lanes * size), size)
+        size, first = self.arithmetic.unit_bytes, self.term.udiv(self.arithmetic.group)
+        steps = self._whole_steps(run)
+        with carrying(function, 0, steps, [self.strip]) as (loop, step, (to,)):
+            rows = [self._rows_of(column, matrix, matrix.row, first + step) for column in columns]
+            self._copy(matrix, rows, tile.lanes, to)
             loop.next([function.offset(to, I8, tile.columns * size)])
+        if self.arithmetic.group == 1:
+            return
+        with function.if_(self._ends_early(run)):
+            rows = [self._rows_of(column, matrix, matrix.row, first + steps - 1)[:1] for column in columns]
+            self._copy(matrix, rows, tile.lanes, function.offset(self.strip, I8, (steps - 1) * (tile.columns * size)))
+
+    def _ends_early(self, terms: Value) -> Value:
+        """Whether the last group of so many terms has one term alone."""
+        return terms.urem(self.arithmetic.group).differs(0)
+
+    def _rows_of(self, start: Value, matrix: Matrix, stride: int, step: Value) -> list[Value]:
+        """The addresses of the rows of a step; behind the last row of the group is the last one again.
+
+        Args:
+            start: the address of a column, or some that follow each other, in the first row of all.
+            stride: between rows.
+        """
+        terms = [step * self.arithmetic.group + place for place in range(self.arithmetic.group)]
+        return [strided(self.function, start, matrix.kind, [self._number(term)], [stride]) for term in terms]
+
+    def _copy(self, matrix: Matrix, parts: Sequence[Sequence[Value]], lanes: int, to: Value) -> None:
+        """Write a step's elements of several parts, each of so many columns, next to each other.
+
+        Args:
+            parts: the addresses of the rows of each; zeros fill the group where there is one row alone.
+        """
+        function, size = self.function, lanes * self.arithmetic.unit_bytes
+        for place, rows in enumerate(parts):
+            vectors = [packing.element(function, self.arithmetic, matrix, row, lanes) for row in rows]
+            vectors += [function.constant(0, vectors[0].kind)] * (self.arithmetic.group - len(rows))
+            unit = packing.grouped(function, self.arithmetic, vectors)
+            function.store(unit, function.offset(to, I8, place * size), self.arithmetic.unit_bytes)
 
     def _number(self, term: Value) -> Value:
         """Of a row of the group."""
@@ -202,12 +255,15 @@ class _GroupedContraction(tiled.TiledProduct):
             self.term = term
             terms = (self.count - term).minimum(most) if is_blocked else self.count
             vectors, right, _ = self._right(rhs, columns, terms, ())
+            steps, first = self._whole_steps(terms), term.udiv(self.arithmetic.group)
             with each(function, begin, end) as number:
                 row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-                panel = function.offset(self.copied, I8, ((number - begin) * self.count + term) * side.along)
-                start = zeros(function, tile, self.kind)
+                panel_step = (number - begin) * self._whole_steps(self.count) + first
+                panel = function.offset(self.copied, I8, panel_step * side.along)
                 sums = add_terms(
-                    *(function, tile, self.arithmetic, side, right, [panel], vectors, terms, start), most=most
+                    *(function, tile, self.arithmetic, side, right, [panel], vectors, steps),
+                    zeros(function, tile, self.kind),
+                    most=packing.row_units(self.arithmetic, most),
                 )
                 if is_blocked:
                     memory = strided(function, self.waiting, I8, [number - begin], [size])

@@ -103,7 +103,7 @@ def _copy_rows(
                 for term in range(arithmetic.group)
             ]
             function.store(
-                _grouped(function, arithmetic, vectors),
+                grouped(function, arithmetic, vectors),
                 function.offset(to, arithmetic.unit, number * tile.lanes),
                 arithmetic.unit_bytes,
             )
@@ -348,7 +348,7 @@ def gather_tile(
             for term in range(count)
         ]
         vectors += [function.constant(0, vectors[0].kind)] * (group - count)
-        function.store(_grouped(function, arithmetic, vectors), to, arithmetic.unit_bytes)
+        function.store(grouped(function, arithmetic, vectors), to, arithmetic.unit_bytes)
 
     end, to = first, target
     if depth >= group:
@@ -367,7 +367,7 @@ def element(function: Function, arithmetic: Arithmetic, matrix: Stored, address:
     return stored.as_(arithmetic.element, signed=matrix.signed)
 
 
-def _grouped(function: Function, arithmetic: Arithmetic, vectors: Sequence[Value]) -> Value:
+def grouped(function: Function, arithmetic: Arithmetic, vectors: Sequence[Value]) -> Value:
     """Vectors of consecutive terms as units."""
     if arithmetic.group == 1:
         return vectors[0]

@@ -128,7 +128,7 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
         # Strips in place are cut by rows as well.
         units=shared if wanted > 1 and gemm.rhs.column != 1 else None,
     )
-    arithmetic = _arithmetic(gemm, tile, machine)
+    arithmetic = arithmetic_of(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
     in_place = _writes_much(gemm, machine) and gemm.k <= _FEW_TERMS and gemm.rhs.kind == gemm.sums
     packs = arithmetic.group > 1 or (packs_right(gemm, tiles) and not (in_place and gemm.rhs.column == 1))
@@ -204,7 +204,8 @@ def packs_right(gemm: Gemm, tiles: int) -> bool:
     )
 
 
-def _arithmetic(gemm: Gemm, tile: Tile, machine: Machine) -> Arithmetic:
+def arithmetic_of(gemm: Gemm, tile: Tile, machine: Machine) -> Arithmetic:
+    """How the terms of a product are multiplied."""
     lhs, rhs = gemm.lhs, gemm.rhs
     if gemm.is_complex:
         return PairArithmetic(gemm.sums, gemm.sums)
