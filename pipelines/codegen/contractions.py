@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen.elements.memory import storage
 from hloforge.pipelines.codegen.emit import accessing
 from hloforge.pipelines.codegen.epilogues import EpilogueWriter
+from hloforge.pipelines.codegen.factor_strides import joined
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.nest_loops import Share
-from hloforge.pipelines.codegen.parts import base_of, slices_between
+from hloforge.pipelines.codegen.parts import part_of, strides
 from hloforge.pipelines.codegen.products.complex_products import ComplexGemm
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
@@ -132,10 +132,8 @@ def _packed_side(op: Op, loop: Op, generator: Generator) -> int | None:
     if is_complex_product(op) or not all(array.elements for array in (*op.operands, op.result)):
         return None
     side = 1 if product_of(op, generator.extensions).form(generator.machine) != "transposed" else 0
-    factor = base_of(op.operands[side], generator.in_memory)
-    if any(part.name == "dynamic_slice" for part in slices_between(op.operands[side], factor)):
-        return None
-    if not generator.in_memory(factor) or any(factor.block.inside(block) for block in loop.inner):
+    part = part_of(op.operands[side], generator.in_memory)
+    if part is None or not part.is_dense or part.is_moved or any(part.base.block.inside(one) for one in loop.inner):
         return None
     product = packed_product(op, side, generator.extensions)
     return side if gains(product.gemm, generator.machine) else None
@@ -189,11 +187,14 @@ def _product_of(op: Op, extensions: frozenset[str]) -> Gemm:
     rows = [d for d in range(lhs.rank) if d not in (*lhs_batch, *lhs_depth)]
     columns = [d for d in range(rhs.rank) if d not in (*rhs_batch, *rhs_depth)]
     batch = tuple(lhs.shape[d] for d in lhs_batch)
-    row, m = _joined(lhs, rows)
-    left_depth, k = _joined(lhs, lhs_depth)
-    right_depth, _ = _joined(rhs, rhs_depth)
-    column, n = _joined(rhs, columns)
-    left, right, out = strides(lhs.shape), strides(rhs.shape), strides(result.shape)
+    left, right = (
+        part.strides if part else strides(one.shape) for one, part in zip(op.operands, op.parts, strict=True)
+    )
+    out = strides(result.shape)
+    row, m = joined(lhs.shape, left, rows)
+    left_depth, k = joined(lhs.shape, left, lhs_depth)
+    right_depth, _ = joined(rhs.shape, right, rhs_depth)
+    column, n = joined(rhs.shape, right, columns)
     return Gemm(
         batch,
         m,
@@ -214,31 +215,3 @@ def is_signed(array: Array) -> bool:
 def storage_kind(element: str) -> str:
     """LLVM's type of an element in memory, of half precision as a float."""
     return "bfloat" if element == "bf16" else storage(element)
-
-
-def strides(shape: Sequence[int]) -> list[int]:
-    """Of a dense row-major array, in elements."""
-    found, step = [], 1
-    for size in reversed(shape):
-        found.append(step)
-        step *= size
-    return found[::-1]
-
-
-def follow_each_other(shape: Sequence[int], dims: Sequence[int]) -> bool:
-    """Whether dimensions of a dense array are one in memory, in their order here."""
-    own = strides(shape)
-    sizes = [(shape[d], own[d]) for d in dims if shape[d] != 1]
-    return all(outer == inner * size for (_, outer), (size, inner) in pairwise(sizes))
-
-
-def _joined(array: Array, dims: Sequence[int]) -> tuple[int, int]:
-    """The stride and size of dimensions as one. Raises RefusedError if they are none."""
-    if not follow_each_other(array.shape, dims):
-        raise RefusedError("a product along dimensions that do not follow each other in memory")
-    own, total, step = strides(array.shape), 1, 0
-    for d in reversed(dims):
-        if array.shape[d] != 1:
-            step = step or own[d]
-            total *= array.shape[d]
-    return step, total

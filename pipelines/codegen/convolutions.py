@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hloforge.dialect.mlir import ir, stablehlo
-from hloforge.pipelines.codegen.contractions import emit, is_signed, storage_kind, strides
+from hloforge.pipelines.codegen.contractions import emit, is_signed, storage_kind
 from hloforge.pipelines.codegen.epilogues import EpilogueWriter
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.parts import strides
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.codegen.refusal import RefusedError

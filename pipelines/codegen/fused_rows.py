@@ -26,7 +26,7 @@ from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.epilogues import keeps_order
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
-from hloforge.pipelines.codegen.parts import base_of, slices_between
+from hloforge.pipelines.codegen.parts import base_of
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, changed_by
 from hloforge.pipelines.framework.machine import Machine
 
@@ -229,7 +229,7 @@ class _Grown:
         if self.rows.dims(result.shape) != first or prod(result.shape[first:]) < _LEAST_COLUMNS:
             return False
         lhs, rhs = (base_of(operand, self.in_memory) for operand in op.operands)
-        if lhs in self.made and slices_between(op.operands[0], lhs):
+        if lhs in self.made and lhs.elements != op.operands[0].elements:
             return False
         if step.epilogue:
             others = step.reads - {lhs, rhs, result}

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.parts import Part
     from hloforge.pipelines.codegen.products.strips import Strips
 
 # Operations that change what lives longer than a call.
@@ -54,6 +55,7 @@ class Op:
         panel: of a product, the number of the factor that it computes as it goes; None where both are in memory.
         packed: of a product, the number of the factor that is packed before the loop that the product stands in.
         strips: of a product, how its right factor was packed, which is a constant (``known_factors.py``).
+        parts: of a product, how factors lie in other arrays; None for what lies in memory of its own.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Op:
     panel: int | None = None
     packed: int | None = None
     strips: Strips | None = None
+    parts: tuple[Part | None, ...] = (None, None)
 
     @property
     def result(self) -> Array:

@@ -32,6 +32,7 @@ from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunnin
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
+from hloforge.pipelines.codegen.passes.stacked_updates import LegalizeStackedUpdates
 from hloforge.pipelines.codegen.passes.tall_reductions import LegalizeTallReductions
 from hloforge.pipelines.codegen.passes.transposed_convolutions import LegalizeTransposedConvolutions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
@@ -136,6 +137,7 @@ STAGES: tuple[Stage, ...] = (
         DecomposeShapeAssertions(by_host=True),
         "what is required of sizes holds or is an error once these are constants",
     ),
+    Stage(LegalizeStackedUpdates(), "stacks that loops make; what is a part of one is read where it is"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
     Stage(KeepTruncations(), "a truncation flushes subnormal numbers as its comparison does; the pass above merges"),
 )

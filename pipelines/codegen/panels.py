@@ -18,7 +18,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen import index as places
-from hloforge.pipelines.codegen.contractions import LINE, product_of, scratch_of, storage_kind, strides
+from hloforge.pipelines.codegen.contractions import LINE, product_of, scratch_of, storage_kind
 from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.emit import Memory, accessing
 from hloforge.pipelines.codegen.graph import Array, Op
@@ -27,6 +27,7 @@ from hloforge.pipelines.codegen.lang.values import I8
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.narrow_factors import free_dims
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.parts import strides
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.steps import Nest

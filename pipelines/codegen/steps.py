@@ -19,10 +19,11 @@ from hloforge.pipelines.codegen.elements.kinds import is_complex
 from hloforge.pipelines.codegen.elements.table import supports
 from hloforge.pipelines.codegen.epilogues import fits, takes
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
+from hloforge.pipelines.codegen.factor_strides import takes_strides
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.narrow_factors import free_dims, has_batch, reads_less
-from hloforge.pipelines.codegen.parts import base_of
+from hloforge.pipelines.codegen.parts import is_stored_anyway, part_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
 from hloforge.pipelines.codegen.step_order import MOST_SEEN, prerequisites, reaches, sorted_steps
@@ -269,18 +270,18 @@ def reads_in_memory(op: Op) -> Iterable[Array]:
     if op.name in ("reduce", "while"):
         return ()
     if op.panel is not None:
-        return (home(op.operands[1 - op.panel]),)
+        return (home(op.operands[1 - op.panel], op),)
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
-    return () if op.name in ("if", "case", "scatter", "util.call") else tuple(map(home, op.operands))
+    return () if op.name in ("if", "case", "scatter", "util.call") else tuple(home(one, op) for one in op.operands)
 
 
-def home(array: Array) -> Array:
+def home(array: Array, reader: Op) -> Array:
     """The array in whose memory an algorithm finds one: that of which it is another shape, or a part of what is in
     memory anyway."""
-    whole = base_of(array, lambda _: False)
-    if whole.op is None or whole.op.name == "constant" or is_root(whole.op) or whole.block is not array.block:
-        return array if is_free(whole) else whole
+    part = part_of(array, lambda one: is_stored_anyway(one, reader.block, is_root))
+    if part is not None and (part.is_dense or takes_strides(reader, array, part)):
+        return array if is_free(part.base) else part.base
     found = array
     while found.op is not None and found.op.name == "reshape":
         (found,) = found.op.operands
@@ -357,6 +358,9 @@ class Planner:
         for step in steps:
             if isinstance(step, Nest):
                 step.split(self.in_memory)
+        for op in self._block.ops:
+            if op.name == "dot_general":
+                op.parts = tuple(None if self.in_memory(one) else part_of(one, self.in_memory) for one in op.operands)
         return steps
 
     def _loops(self) -> list[Step]:

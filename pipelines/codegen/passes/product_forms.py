@@ -31,7 +31,7 @@ from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
-from hloforge.pipelines.codegen.contractions import follow_each_other
+from hloforge.pipelines.codegen.factor_strides import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
 from hloforge.pipelines.codegen.passes.repeated_factors import of_repeated_factors

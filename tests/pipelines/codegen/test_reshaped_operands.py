@@ -25,6 +25,9 @@ def _ones(*shape: int) -> Any:
 
 # Of 12 x 10 numbers in any shape.
 _ALGORITHMS: list[Callable[[Any], Any]] = [
+    lambda x: x @ _ones(10, 7),
+    lambda x: _ones(3, 12) @ x,
+    lambda x: jnp.einsum("hbd,hcd->hbc", x.reshape(12, 2, 5), x.reshape(12, 2, 5)),
     lambda x: x.reshape(20, 6) @ _ones(6, 7),
     lambda x: _ones(3, 24) @ x.reshape(5, 24).T,
     lambda x: jnp.einsum("bij,bkj->bik", x.reshape(2, 12, 5), x.reshape(2, 12, 5)),
@@ -84,7 +87,7 @@ def test_any_algorithm(source: Any, algorithms: list[Any], where: str, is_read: 
     check(function, normal(12, 10), tolerance=1e-4)
 
 
-# 12 x 10 numbers of 4 x 12 x 10, which follow each other, by a number that the call tells.
+# 12 x 10 numbers of 4 x 12 x 10, by a number that the call tells. They follow each other, or rows do not.
 _PARTS: list[Callable[[Any, Any], Any]] = [
     lambda x, _: x[2],
     lambda x, _: x.reshape(48, 10)[7:19],
@@ -92,6 +95,12 @@ _PARTS: list[Callable[[Any, Any], Any]] = [
     lambda x, i: lax.dynamic_index_in_dim(x, i, 0, keepdims=False),
     lambda x, i: lax.dynamic_slice(x.reshape(48, 10), (9 * i, jnp.zeros_like(i)), (12, 10)),
     lambda x, i: lax.dynamic_slice(x[1:].reshape(2, 180), (i - 1, jnp.full_like(i, 30)), (1, 120)).reshape(12, 10),
+    lambda x, _: x.reshape(24, 20)[5:17, 3:13],
+    lambda x, _: x.reshape(48, 10)[1:37:3],
+    lambda x, _: x.reshape(12, 40)[::-1, 30:],
+    lambda x, i: lax.dynamic_slice(x.reshape(24, 20), (i, 2 * i), (12, 10)),
+    lambda x, i: lax.dynamic_slice(x.reshape(4, 3, 40), (0 * i, i, 0 * i), (4, 1, 30)).reshape(12, 10),
+    lambda x, _: x.reshape(12, 4, 10)[:, 1],
 ]
 _WHOLES: list[Callable[[Any], Any]] = [
     lambda x: x,
