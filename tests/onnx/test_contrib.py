@@ -84,8 +84,12 @@ GATED = {
 }
 WORDS = [RANDOM.integers(-999, 999, dims).astype(np.int16) for dims in ((3, 4), (4, 5))]
 BOXES = np.float32([[0, 0, 9, 9], [1.5, 2.2, 6.3, 8.9], [-2, -1, 30, 4]])
+# Parts of an image, of which one is partly beside it.
+PARTS = np.float32([[0, 0, 1, 1], [0.1, 0.22, 0.63, 0.89], [-0.2, 0.3, 0.5, 1.3]])
+PLACES = RANDOM.integers(0, 16, (3, 2, 5))
+LONG_TABLES = (np.tile(TABLES[0], 5), np.tile(TABLES[1], 5))
 # Inputs that say sizes.
-FIXED = {"ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Pow": {"x1"}, "Resize": {"x2"}}
+FIXED = {"CropAndResize": {"x3"}, "ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Pow": {"x1"}, "Resize": {"x2"}}
 
 CASES = [
     case("Gelu", f32(3, 8)),
@@ -206,6 +210,32 @@ CASES = [
         *(f32(2, 5, 8) for _ in range(3)), f32(2, 2, 4, 4), -np.abs(f32(2, 5, 2)), np.abs(np.tanh(f32(2, 5, 2))),
         outputs=2, q_num_heads=2, kv_num_heads=2,
     ),
+    case("GatedRMSNorm", f32(2, 5, 8), f32(4), f32(2, 5, 8)),
+    case("GatedRMSNorm", f32(5, 8), f32(8), f32(5, 8), activation="sigmoid", epsilon=1e-3),
+    case("BranchwiseRMSNorm", f32(2, 5, 3, 4), f32(3, 4)),
+    case("BranchwiseRMSNorm", f32(2, 5, 12), f32(12), num_branches=3),
+    case("BranchwiseRMSNorm", f32(2, 5, 12), num_branches=3),
+    case("LinearAttentionGate", f32(2, 5, 3), f32(3), -np.abs(f32(3)), f32(2, 5, 3), outputs=2),
+    case("LinearAttentionGate", 30 * f32(2, 5, 3), f32(3), f32(3)),
+    case("GatedAdd", f32(2, 5, 8), f32(2, 5, 8), f32(2, 5, 1)),
+    case("ScaledSiLU", f32(3, 8), alpha=1.5),
+    case("ScaledSiLU", f32(3, 8), scale(0.7)),
+    case("MRotaryEmbedding", f32(2, 5, 8), PLACES, *TABLES, num_heads=2, mrope_section=[1, 1, 0]),
+    case(
+        "MRotaryEmbedding", f32(2, 5, 40), PLACES, *LONG_TABLES, num_heads=2, mrope_section=[4, 3, 3], mrope_layout=1,
+    ),
+    case(
+        "MRotaryEmbedding", f32(2, 2, 5, 24), PLACES, *LONG_TABLES, mrope_section=[4, 3, 3], rotary_embedding_dim=20,
+        num_heads=2,
+    ),
+    case("DecoderMaskedMultiHeadAttention", f32(2, 1, 8), f32(2, 2, 5, 4), f32(2, 2, 5, 4), MASK, num_heads=2),
+    case(
+        "DecoderMaskedMultiHeadAttention", f32(2, 1, 8), f32(2, 1, 8), f32(2, 1, 8), None, None, f32(2, 2, 9, 4),
+        f32(2, 2, 9, 4), s32(6), outputs=3, num_heads=2, past_present_share_buffer=1,
+    ),
+    case("CropAndResize", f32(2, 3, 10, 12), PARTS, s32(0, 1, 1), s32(4, 5)),
+    case("CropAndResize", f32(2, 3, 10, 12), PARTS, s32(1, 0, 1), s32(1, 3), mode="nearest", extrapolation_value=2.0),
+    case("GatherND", f32(4, 5, 2), s64([1, 2], [3, 0])),
     case("NGramRepeatBlock", s64([1, 2, 3, 1, 2], [4, 4, 4, 4, 4], [1, 2, 5, 3, 2]), f32(3, 9), ngram_size=3),
     case("NGramRepeatBlock", s64([1, 2]), f32(1, 9), ngram_size=3),
     case("NGramRepeatBlock", s64([1, 2, 1]), f32(1, 9), ngram_size=1),

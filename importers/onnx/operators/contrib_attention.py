@@ -13,7 +13,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.contrib import MICROSOFT
+from hloforge.importers.onnx.operators.contrib import MICROSOFT, spread_row
 from hloforge.importers.onnx.operators.contrib_quantized import centered, parameter
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.registry import operator
@@ -201,6 +201,50 @@ def multi_head_attention(node: Node) -> Any:
     return Outputs([cast(result, node.row(0)) for result in results])
 
 
+@operator("DecoderMaskedMultiHeadAttention", domain=MICROSOFT)
+def decoder_attention(node: Node) -> Any:
+    """One row a sequence: to the keys and values of the encoder, or to past ones and its own, which come behind them or
+    at a place of a buffer that is as large as it will be."""
+    heads, row = int(node.attribute("num_heads")), node.row(0)
+    query, key, value = _row_of_decoder(node, heads)
+    kept: Value | None = None
+    if node.attribute("past_present_share_buffer", 0):
+        at = ops.reshape(cast(node.value(7), "s32"), [])
+        zero, dims = fill([], 0, "s32"), node.dims(5)
+        key, value = (
+            ops.dynamic_update_slice(node.value(number), new, [zero, zero, at, zero])
+            for number, new in ((5, key), (6, value))
+        )
+        place = numbers([1, 1, 1, dims[2]], 3)
+        kept = _where(place <= broadcast_to(at, place.dims), _LEAST)
+    elif node.has(5):
+        key, value = (ops.concat_in_dim([node.value(n), new], 2) for n, new in ((5, key), (6, value)))
+    keys = key.dims[2]
+    penalty = float(node.attribute("mask_filter_value", -10000.0))
+    if node.has(3) and node.dims(3)[-1] != keys:
+        raise UnsupportedError(f"a mask of {node.dims(3)[-1]} keys beside {keys} is not imported")
+    mask = _padding(node.value(3), query.dims[0], keys, penalty) if node.has(3) else None
+    addend = _all([mask, kept, node.value(4) if node.has(4) else None])
+    scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
+    return Outputs([cast(result, row) for result in (_attention(query, key, value, addend, scale), key, value)])
+
+
+def _row_of_decoder(node: Node, heads: int) -> tuple[Value, Value, Value]:
+    """Query, key and value of one row, of packed ones too, with their bias."""
+    if not node.has(1):
+        width = node.dims(0)[2] // 3
+        query, key, value = pieces(node.value(0), 2, [width] * 3)
+    else:
+        query, key, value = (node.value(number) for number in range(3))
+    if node.has(10):
+        sizes = [heads * part.dims[3] if part.rank == 4 else part.dims[2] for part in (query, key, value)]
+        query, key, value = (
+            x + spread_row(part, x) if x.rank == 3 else x
+            for x, part in zip((query, key, value), pieces(node.value(10), 0, sizes), strict=True)
+        )
+    return _heads(query, heads), _heads(key, heads), _heads(value, heads)
+
+
 def _unpacked(node: Node) -> tuple[Value, Value, Value]:
     """Query, key and value, of packed ones too: heads of [query, key, value], or of [key, value]."""
     query = node.value(0)
@@ -239,6 +283,37 @@ def rotary_embedding(node: Node) -> Value:
     return rotated if x.rank == 4 else _joined(rotated)
 
 
+@operator("MRotaryEmbedding", domain=MICROSOFT)
+@rounds_once
+def rotary_embedding_of_images(node: Node) -> Value:
+    """Angles by three positions of each row (time, height, width), of which each says some columns of the tables."""
+    x, places = node.value(0), cast(node.value(1), "s32")
+    heads, size = int(node.attribute("num_heads", 0)), int(node.attribute("rotary_embedding_dim", 0))
+    if node.attribute("is_packed_batching", 0):
+        raise UnsupportedError("MRotaryEmbedding of packed batches is not imported")
+    if x.rank == 3 and not heads:
+        heads = x.dims[2] // (node.dims(2)[1] * 2)
+    parted = _heads(x, heads)
+    half = (size or parted.dims[3]) // 2
+    sections = [int(each) for each in node.attribute("mrope_section")]
+    column = numbers([1, 1, half], 2)
+    if node.attribute("mrope_layout", 0):
+        is_width, is_height = (ops.rem(column, 3).eq(rest) & (column < sections[rest] * 3) for rest in (2, 1))
+    else:
+        is_width = column >= sections[0] + sections[1]
+        is_height = (column >= sections[0]) & (column < sections[0] + sections[1])
+    tables = []
+    for table in (window(node.value(2), 1, 0, half), window(node.value(3), 1, 0, half)):
+        time, height, width = (
+            take(table, ops.reshape(window(places, 0, axis, axis + 1), places.dims[1:]), 0) for axis in range(3)
+        )
+        with_height = ops.select(broadcast_to(is_height, time.dims), height, time)
+        tables.append(ops.select(broadcast_to(is_width, time.dims), width, with_height))
+    node.attribute("scale")  # ONNX Runtime does not multiply by it
+    rotated = _turned(parted, tables[0], tables[1], bool(node.attribute("interleaved", 0)))
+    return rotated if x.rank == 4 else _joined(rotated)
+
+
 def _rotated(x: Value, places: Value, cosines: Value, sines: Value, size: int, interleaved: bool) -> Value:
     """Pairs of numbers turned by the angles of their places: neighbours if ``interleaved``, else from two halves.
 
@@ -246,14 +321,18 @@ def _rotated(x: Value, places: Value, cosines: Value, sines: Value, size: int, i
         x: [batch, heads, length, head size], of which the first ``size`` numbers are turned (0: all).
         places: [batch, length], rows of the tables.
     """
-    width = size or x.dims[3]
-    half = width // 2
+    half = (size or x.dims[3]) // 2
+    cosine, sine = (take(window(table, 1, 0, half), places, 0) for table in (cosines, sines))
+    return _turned(x, cosine, sine, interleaved)
+
+
+def _turned(x: Value, cosines: Value, sines: Value, interleaved: bool) -> Value:
+    """The first numbers of each row, in pairs, by angles ``[batch, length, pairs]``."""
     batch, heads, length, _ = x.dims
+    half = cosines.dims[2]
+    width = 2 * half
     turned = window(x, 3, 0, width)
-    cosine, sine = (
-        broadcast_to(expand(take(window(table, 1, 0, half), places, 0), [1]), [batch, heads, length, half])
-        for table in (cosines, sines)
-    )
+    cosine, sine = (broadcast_to(expand(each, [1]), [batch, heads, length, half]) for each in (cosines, sines))
     if interleaved:
         pairs = ops.reshape(turned, [batch, heads, length, half, 2])
         left, right = (ops.reshape(window(pairs, 4, n, n + 1), cosine.dims) for n in range(2))

@@ -24,7 +24,6 @@ def convolve(
     pads: Sequence[tuple[int, int]],
     dilations: Sequence[int],
     groups: int,
-    lhs_dilation: Sequence[int] = (),
     preferred: Any = None,
 ) -> Value:
     """``[n, c, spatial...]`` by ``[o, c / groups, spatial...]`` to ``[n, o, spatial...]``."""
@@ -35,11 +34,9 @@ def convolve(
         kernel,
         strides,
         pads,
-        lhs_dilation,
-        dilations,
-        groups,
-        1,
-        layout,
+        rhs_dilation=dilations,
+        feature_group_count=groups,
+        dimension_numbers=layout,
         precision="HIGHEST",
         preferred_element_type=preferred,
     )
@@ -63,7 +60,7 @@ def with_bias(result: Value, node: Node, number: int) -> Value:
 
 @operator("ConvTranspose")
 def transposed(node: Node) -> Value:
-    """A convolution of the input with holes between its elements and the kernel turned around."""
+    """A convolution of the input with holes between its elements by windows that are turned around."""
     x, kernel = node.value(0), node.value(1)
     rank, groups = x.rank - 2, int(node.attribute("group", 1))
     strides = list(node.attribute("strides") or [1] * rank)
@@ -73,11 +70,29 @@ def transposed(node: Node) -> Value:
     full = [(x.dims[2 + d] - 1) * strides[d] + reach[d] + extra[d] for d in range(rank)]
     pads = _transposed_pads(node, x.dims[2:], strides, full)
     inputs, outputs = kernel.dims[0], kernel.dims[1]
-    split = ops.reshape(kernel, [groups, inputs // groups, outputs, *kernel.dims[2:]])
-    turned = ops.rev(ops.transpose(split, [0, 2, 1, *range(3, split.rank)]), list(range(3, split.rank)))
-    weights = ops.reshape(turned, [groups * outputs, inputs // groups, *kernel.dims[2:]])
+    places = tuple(range(2, x.rank))
+    # The weights as they are, which stay known where they are: they are packed before any call then.
+    layout = ops.ConvolutionDimensionNumbers(0, 1, places, 0, 1, places, 0, 1, places)
+    if groups > 1:
+        split = ops.reshape(kernel, [groups, inputs // groups, outputs, *kernel.dims[2:]])
+        turned = ops.transpose(split, [0, 2, 1, *range(3, split.rank)])
+        kernel = ops.reshape(turned, [groups * outputs, inputs // groups, *kernel.dims[2:]])
+        layout = ops.ConvolutionDimensionNumbers(0, 1, places, 1, 0, places, 0, 1, places)
     around = [(reach[d] - 1 - low, reach[d] - 1 - high + extra[d]) for d, (low, high) in enumerate(pads)]
-    result = convolve(x, weights, [1] * rank, around, dilations, groups, strides, sums_in(x))
+    result = ops.conv_with_general_padding(
+        x,
+        kernel,
+        [1] * rank,
+        around,
+        strides,
+        dilations,
+        groups,
+        1,
+        layout,
+        [True] * rank,
+        "HIGHEST",
+        preferred_element_type=sums_in(x),
+    )
     return cast(with_bias(result, node, 2), x.element_type)
 
 

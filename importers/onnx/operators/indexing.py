@@ -38,6 +38,7 @@ def _full_places(indices: Value, operand: Value, axis: int) -> Value:
 
 
 @operator("GatherND")
+@operator("GatherND", domain="com.microsoft")
 def gather_nd(node: Node) -> Value:
     """Vectors of indices along the last dimension name slices; the first ``batch_dims`` dimensions go in parallel."""
     x, indices = node.value(0), node.value(1)

@@ -1,6 +1,6 @@
 """Regions of images in a grid of one size.
 
-Source: ONNX "RoiAlign".
+Source: ONNX "RoiAlign"; ONNX Runtime "CropAndResize".
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value, leaves
 from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.operators.contrib import MICROSOFT
 from hloforge.importers.onnx.operators.resize import read_at, taps_of
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.roundings import rounds_once
-from hloforge.importers.tensors import broadcast_to, cast, fill, greatest, lift, take
+from hloforge.importers.tensors import broadcast_to, cast, fill, greatest, lift, numbers, take
 
 
 @operator("RoiAlign")
@@ -52,6 +53,35 @@ def roi_align(node: Node) -> Value:
     if node.attribute("mode", "avg") == "max":
         return ops.reduce(parts, float("-inf"), ops.max, [3, 5])
     return ops.reduce(parts, 0.0, ops.add, [3, 5]) / float(samples * samples)
+
+
+@operator("CropAndResize", domain=MICROSOFT)
+@rounds_once
+def crop_and_resize(node: Node) -> Value:
+    """Regions between the centers of their corner elements; what lies beside the image is one number."""
+    x, rois = node.value(0), node.value(1)
+    images, count = take(x, cast(node.value(2), "s32"), 0), rois.dims[0]
+    sizes = node.integers(3)
+    dims = [count, *sizes]
+    corners = [ops.reshape(ops.slice(rois, [0, number], [count, number + 1]), [count]) for number in range(4)]
+    places, is_inside = [], None
+    for axis, size in enumerate(sizes):
+        low, high, last = corners[axis], corners[axis + 2], float(x.dims[2 + axis] - 1)
+        if size > 1:
+            step = ops.broadcast_in_dim((high - low) * last / float(size - 1), dims, [0])
+            at = ops.broadcast_in_dim(low * last, dims, [0]) + cast(numbers(dims, 1 + axis), step.element_type) * step
+        else:
+            at = ops.broadcast_in_dim((low + high) * 0.5 * last, dims, [0])
+        inside = (at >= 0.0) & (at <= last)
+        is_inside = inside if is_inside is None else is_inside & inside
+        places.append(at)
+    if node.attribute("mode", "bilinear") == "nearest":
+        found = read_at(images, [ops.floor(place + 0.5) for place in places], "border", True)
+    else:
+        found = _bilinear_samples(images, places[0], places[1], "avg")
+    assert is_inside is not None
+    beside = full(found, float(node.attribute("extrapolation_value", 0.0)))
+    return ops.select(ops.broadcast_in_dim(is_inside, found.dims, [0, 2, 3]), found, beside)
 
 
 def _of_any_number(images: Value, sides: list[tuple[Value, Value]], bins: list[int], mode: str) -> Value:
