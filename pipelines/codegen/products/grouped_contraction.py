@@ -14,6 +14,8 @@ processor multiplies several terms at once (``arithmetic.py``)::
                 pack the strip
                 for tile in chunk: sums = those over the block's rows
             store sums
+
+Few rows are packed once for all strips, and results written row by row.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from dataclasses import dataclass, replace
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing, tiled
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.left_factors import Rows
@@ -37,6 +40,8 @@ from hloforge.pipelines.framework.machine import Machine
 
 # Rows of a chunk at most, and tiles that it has at least where there are as many.
 _CHUNK_ROWS, _LEAST_TILES = 1024, 8
+# Bytes of all strips of all rows up to which results may be written row by row.
+_MOST_PACKED = 1 << 22
 # Terms, or groups of them, that are copied of all tiles of a chunk before the next ones.
 _GATHERED = 16
 
@@ -77,14 +82,31 @@ class GroupedContraction:
         arithmetic = tiled.arithmetic_of(gemm, tile, machine)
         tiles, strips = -(-gemm.m // tile.rows), -(-gemm.n // tile.columns)
         chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, self._pieces(machine), _LEAST_TILES)
-        left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, "gathered")
         steps = packing.row_units(arithmetic, gemm.k)
         depth = arithmetic.group * block_depth(steps, tile.columns * arithmetic.unit_bytes, machine)
-        return tiled.TiledPlan(tile, arithmetic, min(depth, gemm.k), 0, packs_right=True, left=left, chunk=chunk)
+        by_rows = self._writes_by_rows(arithmetic, machine) and tile.columns < gemm.n
+        if by_rows:
+            chunk, depth = 1, gemm.k
+        left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, "gathered")
+        return tiled.TiledPlan(tile, arithmetic, min(depth, gemm.k), 0, True, left, chunk, by_rows=by_rows)
+
+    def _writes_by_rows(self, arithmetic: Arithmetic, machine: Machine) -> bool:
+        """Whether results are written row by row, because most of the time is theirs: strips of them lie apart."""
+        gemm = self.gemm
+        if gemm.count * gemm.m * gemm.n * gemm.out.bytes <= 2 * machine.l2_bytes:
+            return False
+        row = gemm.n * arithmetic.unit_bytes
+        mean, most = (packing.row_units(arithmetic, terms) * row for terms in (self._mean, gemm.k))
+        return mean <= machine.l2_bytes // 2 and most <= _MOST_PACKED
+
+    def _packed_bytes(self, machine: Machine) -> int:
+        """Of all strips of a group's rows, where results are written row by row."""
+        found = self._plan(machine)
+        return tiled.packed_bytes(self.gemm, found) // self.gemm.count if found.by_rows else 0
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies and row numbers, at an address that 64 divides."""
-        return self._number_bytes + tiled.scratch_bytes(self.gemm, self._plan(machine))
+        return self._number_bytes + self._packed_bytes(machine) + tiled.scratch_bytes(self.gemm, self._plan(machine))
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut, each of which has a part of all groups' results."""
@@ -111,8 +133,10 @@ class GroupedContraction:
             raise ValueError("these sums need scratch, members and no store")
         first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
         results = Results(function, out, self.gemm.out, self.gemm.batch)
-        rest = function.offset(scratch, I8, self._number_bytes)
-        product = _GroupedContraction(function, self.gemm, self._plan(machine), lhs, rhs, results, rest)
+        packed = function.offset(scratch, I8, self._number_bytes)
+        rest, found = function.offset(packed, I8, self._packed_bytes(machine)), self._plan(machine)
+        product = _GroupedContraction(function, self.gemm, found, lhs, rhs, results, rest, is_packed=found.by_rows)
+        product.packed = packed
         product.run_groups(self.members, scratch, first, last)
 
 
@@ -123,11 +147,13 @@ class _GroupedContraction(tiled.TiledProduct):
         numbers: the address of the numbers of a group's rows.
         count: how many there are.
         term: the place of the first one of the block that is packed.
+        packed: the address of all strips of a group's rows, where results are written row by row.
     """
 
     numbers: Value
     count: Value
     term: Value
+    packed: Value
 
     def run_groups(self, members: Value, numbers: Value, first: Value, last: Value) -> None:
         """Units of each group from ``first`` up to ``last``."""
@@ -138,8 +164,23 @@ class _GroupedContraction(tiled.TiledProduct):
             own = strided(function, members, I8, [matrix], [gemm.k])
             self.count = listed(function, own, gemm.k, numbers, self.arithmetic.group - 1)
             lhs, rhs = self._factors([batch, group])
+            if self.is_packed:
+                self._pack_all(rhs)
             with each(function, first, last) as unit:
                 self._unit(matrix, lhs, rhs, unit, first)
+
+    def _pack_all(self, rhs: Value) -> None:
+        """Pack the rows of a group, before all tiles."""
+        function, matrix, self.tile, self.term = self.function, self.gemm.rhs, self.plan.tile, self.function.index(0)
+        with each(function, 0, tiled.units(self.gemm, self.plan)[2]) as strip:
+            columns = [strided(function, rhs, matrix.kind, [one], [matrix.column]) for one in self._columns(strip)]
+            self.strip = self._place_of(strip)
+            with function.if_(self.count > 0):
+                self._pack_runs(columns, self.count, ())
+
+    def _place_of(self, strip: Value) -> Value:
+        """Where a strip of a group's rows is packed."""
+        return strided(self.function, self.packed, I8, [strip], [self._strip_bytes])
 
     def _unit(self, matrix: Value, lhs: Value, rhs: Value, unit: Value, first: Value) -> None:
         """A strip of columns of a chunk of a group's result."""
@@ -149,6 +190,8 @@ class _GroupedContraction(tiled.TiledProduct):
         end = (begin + self.plan.chunk).minimum(-(-gemm.m // self.plan.tile.rows))
         with function.if_(self.count.equals(0)):
             self._clear(matrix, begin, end, strip)
+        if self.is_packed:
+            self.strip = self._place_of(strip)
         with function.if_(self.count > 0):
             with function.if_(strip.equals(0) | unit.equals(first)):
                 self._copy_left(lhs, begin, end)

@@ -185,6 +185,32 @@ def test_more_rows_than_a_strip_has() -> None:
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
+def test_large_sums_over_few_rows(rows: int, dtype: Any) -> None:
+    """Results are written row by row; a group has an odd number of rows, and what is infinite stays in its group."""
+    x, y = normal(rows, 300).astype(dtype), normal(rows, 451).astype(dtype)
+    x[0, 0] = np.inf
+    mine = np.zeros((7, rows), bool)
+    mine[3, 0] = mine[5, ::2] = mine[6] = True
+    mine[5, 0] = mine[6, 0] = False
+
+    def contraction(x: Any, y: Any, mine: Any) -> Any:
+        return jnp.einsum("grk,rn->gkn", jnp.where(mine[:, :, None], x, jnp.zeros((), dtype)), y)
+
+    program = _program(contraction, x, y, mine)
+    assert _calls(program) == (1, 0)
+    want = np.stack([np.float64(x)[one].T @ np.float64(y)[one] for one in mine])
+    finite = np.isfinite(want)
+    assert finite[[0, 1, 2, 4, 5, 6]].all()
+    assert not finite[3, 0].any()
+    for threads in (1, 3):
+        got = np.asarray(compiled(program).load(device="local-task", threads=threads)(x, y, mine))
+        assert (got[3, 0] == want[3, 0]).all()
+        got = np.where(finite, got, 0)
+        _check(got.astype(dtype), np.where(finite, want, 0), 100, dtype)
+
+
 @pytest.mark.parametrize("sizes", _SIZES, ids=str)
 def test_ragged_products(sizes: list[int]) -> None:
     """Two layers of experts, also in a loop, where rows behind the last group are zeros."""
