@@ -1,4 +1,4 @@
-"""Convolutions that are products: of images with one position, where each result reads one position of the window.
+"""Convolutions that are products: where a result reads one position of the window, or one result all of the image.
 
 Before, with a window of 3 positions beside an image of one, so that the others read padding::
 
@@ -11,8 +11,10 @@ After::
     %r = stablehlo.dot_general %x, %v, contracting_dims = [1] x [1]
       : (tensor<8x16xf32>, tensor<3x16x4xf32>) -> tensor<8x3x4xf32>
 
-Along other dimensions the window has one position, and these are as good as the batch. Convolutions without windows are
-products as well. Source: StableHLO spec "convolution".
+Along other dimensions the window has one position, and these are as good as the batch; or the window is as large as the
+image, and its positions are terms as the features are: gradients of the weights of 1x1 convolutions, and layers behind
+whose image of 7x7 positions one is left. Two cores of an EPYC, such a gradient of 128x256 weights from four images of
+28x28 in bf16: 3.2 and 0.25 ms. Convolutions without windows are products as well. Source: StableHLO spec "convolution".
 """
 
 from __future__ import annotations
@@ -49,6 +51,12 @@ class Dimension:
         return self.window == 1 and self.steps[0] == 1 and self.steps[2] == 1 and not self.is_padded
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the only result reads each element of the image by a position of its own."""
+        is_dense = self.image == self.window and self.steps[1] == 1 and self.steps[2] == 1
+        return is_dense and self.result == 1 and not self.is_padded
+
+    @property
     def is_point(self) -> bool:
         return self.image == 1 and self.steps[0] == 1 and self.steps[1] == 1
 
@@ -64,35 +72,46 @@ def as_product(op: ir.Operation) -> Replacement:
         return NoMatch("of unknown or no size, or of groups")
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     found = dimensions(op, numbers)
-    if not all(one.is_batch or one.is_point for one in found) or (found and all(one.is_batch for one in found)):
-        return NoMatch("windows, or 1x1 ones of images, which have code of their own")
+    if not all(one.is_batch or one.is_point or one.is_whole for one in found):
+        return NoMatch("windows of several positions")
+    if found and all(one.is_batch for one in found):
+        return NoMatch("windows of one position, which have code of their own")
     image, kernel = map(Value, op.operands)
     in_image, in_kernel = list(numbers.input_spatial_dimensions), list(numbers.kernel_spatial_dimensions)
-    points = [number for number, one in enumerate(found) if not one.is_batch]
     batch = [number for number, one in enumerate(found) if one.is_batch]
-    left_order = [numbers.input_batch_dimension, *(in_image[n] for n in batch), numbers.input_feature_dimension]
+    terms = [number for number, one in enumerate(found) if one.is_whole and not one.is_batch]
+    points = [number for number in range(len(found)) if number not in (*batch, *terms)]
+    left_order = [numbers.input_batch_dimension, *(in_image[n] for n in batch)]
+    left_order += [numbers.input_feature_dimension, *(in_image[n] for n in terms)]
     left = ops.reshape(
         ops.transpose(image, [*left_order, *(in_image[n] for n in points)]), [image.dims[d] for d in left_order]
     )
     for number in points:
         kernel = _read_by_results(kernel, in_kernel[number], found[number])
+    if turned := [in_kernel[number] for number in terms if found[number].is_reversed]:
+        kernel = ops.rev(kernel, turned)
     features = [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension]
-    right_order = [*(in_kernel[n] for n in points), *features]
+    right_order = [*(in_kernel[n] for n in points), features[0], *(in_kernel[n] for n in terms), features[1]]
     right = ops.reshape(
         ops.transpose(kernel, [*right_order, *(in_kernel[n] for n in batch)]), [kernel.dims[d] for d in right_order]
     )
-    outer = [image.dims[d] for d in left_order[:-1]] + [found[n].result for n in points] + [kernel.dims[features[1]]]
+    first, summed = 1 + len(batch), 1 + len(terms)
+    outer = [image.dims[d] for d in left_order[:first]] + [found[n].result for n in points] + [kernel.dims[features[1]]]
     element = ir.RankedTensorType(op.results[0].type).element_type
     attributes = {"precision_config": op.attributes["precision_config"]} if "precision_config" in op.attributes else {}
     product = emit(
         "stablehlo.dot_general",
         [left, right],
         ir.RankedTensorType.get(outer, element),
-        dot_dimension_numbers=stablehlo.DotDimensionNumbers.get([], [], [len(left_order) - 1], [len(points)]),
+        dot_dimension_numbers=stablehlo.DotDimensionNumbers.get(
+            *([], []), range(first, first + summed), range(len(points), len(points) + summed)
+        ),
         **attributes,
     )
     in_result = list(numbers.output_spatial_dimensions)
     order = [numbers.output_batch_dimension, *(in_result[n] for n in batch + points), numbers.output_feature_dimension]
+    order += [in_result[n] for n in terms]
+    product = ops.reshape(product, [*outer, *(1 for _ in terms)])
     return ops.transpose(product, [int(d) for d in np.argsort(order)])
 
 

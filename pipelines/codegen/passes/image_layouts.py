@@ -52,11 +52,12 @@ _WINDOWS, _PIXELS, _DEPTHWISE = 0.0025, 0.005, 0.02
 _GAPS = 0.005
 # The same where features of a group fill no vector, and of groups: features-first is faster.
 _NARROW, _GROUPED = -0.008, -0.02
+# The same of bf16 beside f32, because features of pixels are multiplied in pairs, or by registers for tiles.
+_PAIRS = 0.004
 # Output features that fill vectors, and those from which on windows gain as well.
 _VECTOR, _WHOLE = 16, 48
-# A copy of an element with its dimensions in another order; an element of weights that is exchanged in each call, and
-# one of windows of one pixel, whose terms follow each other.
-_COPIED, _PACKED, _PACKED_PIXELS = 0.4, 1.0, 0.2
+# A copy of an element with its dimensions in another order, and an element of weights that is exchanged in each call.
+_COPIED, _PACKED = 0.4, 0.2
 
 
 def _saved(op: ir.Operation) -> float:
@@ -68,17 +69,27 @@ def _saved(op: ir.Operation) -> float:
     groups = integer(op, "feature_group_count")
     outputs = result.dims[1] // groups
     terms = result.shape.element_count * window * inputs / math.prod(integers(op, "lhs_dilation") or [1])
+    packed = 0 if is_made_known(kernel) else kernel.shape.element_count * _PACKED
+    pairs = _PAIRS if inputs > 1 and all(map(_is_of_bf16, op.operands)) else 0.0
     if groups > 1:
-        return terms * (_DEPTHWISE if inputs == outputs == 1 else _GROUPED if outputs < _WHOLE else 0)
-    each = _PACKED if window > 1 else _PACKED_PIXELS
-    packed = 0 if is_made_known(kernel) else kernel.shape.element_count * each
+        if inputs == outputs == 1:
+            return terms * _DEPTHWISE
+        if pairs and outputs >= _VECTOR:
+            return terms * pairs - packed
+        return terms * (_GROUPED if outputs < _WHOLE else 0)
     if outputs < _VECTOR:
         return terms * _NARROW - packed
     if window == 1:
-        return terms * _PIXELS - packed
+        return terms * (_PIXELS + pairs) - packed
     if any(step > 1 for step in integers(op, "lhs_dilation")):
-        return terms * _GAPS - packed
-    return (terms * _WINDOWS if outputs >= _WHOLE else 0) - packed
+        return terms * (_GAPS + pairs) - packed
+    return terms * ((_WINDOWS if outputs >= _WHOLE else 0) + pairs) - packed
+
+
+def _is_of_bf16(value: SSAValue) -> bool:
+    """Whether a factor is bf16 in memory, whatever it is converted to."""
+    made = defining_op(value, "stablehlo.convert")
+    return Value(made.operands[0] if made is not None else value).element_type.name == "bf16"
 
 
 @dataclass

@@ -5,8 +5,8 @@
 The loops depend on which dimension of the result is contiguous and on the features of a group (``form``):
 - ``matrix``: windows of one pixel, in features that are contiguous: a product of matrices (``gemm.py``);
 - ``pixels``: a product whose rows are the result's pixels and whose columns are its features (``windows.py``), where
-  features are contiguous; the image is read in place, or copied with its padding part by part; of bytes, windows are
-  laid out for the processor's registers for tiles if it has them (``laid_windows.py``, ``tile_registers.py``);
+  features are contiguous; the image is read in place, or copied with its padding part by part; of bytes and bf16,
+  windows are laid out for the processor's registers for tiles if there are some (``laid_windows.py``);
 - ``planes``: a product whose rows are features and whose columns are pixels (``planes.py``), where pixels are;
 - ``depthwise``: one feature in and out of a group: no product (``depthwise.py``).
 """
@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
-from hloforge.pipelines.codegen.products import depthwise, images, planes, tile_registers, tiled
+from hloforge.pipelines.codegen.lang.values import Value, bits_of
+from hloforge.pipelines.codegen.products import depthwise, images, packing, planes, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import choose_tile, chunk_tiles, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
@@ -316,29 +316,28 @@ class Convolution:
         return gemm, self._plan(gemm, tuple(axis.window for axis in self.axes), machine)
 
     def _registers(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan] | None:
-        """The product by the processor's registers for tiles, of bytes and weights that are a matrix in memory."""
+        """The product by the processor's registers for tiles, where each position's weights at least are a matrix."""
         gemm = self._gemm((self.batch, self.groups))
         windows = tuple(axis.window for axis in self.axes)
-        weights, step = self.kernel.spatial, self.inputs * self.kernel.input
-        for place in reversed(range(len(weights))):
-            if weights[place] != step and windows[place] > 1:
-                return None
-            step *= windows[place]
         # The left factor's rows are laid out, whatever their strides are.
         laid = replace(gemm, lhs=replace(gemm.lhs, row=gemm.k, column=1))
-        if gemm.lhs.kind != I8 or phases_of(self) or not tile_registers.takes(laid, machine):
-            return None
         arithmetic = tile_registers.arithmetic_of(gemm)
-        assert arithmetic is not None
-        tile, single = tile_registers.tile_of(gemm), one_by_one(I8)
-        rows = max(machine.l2_bytes // _LAID_SHARE // gemm.k, tile.rows)
+        if arithmetic is None or phases_of(self) or not tile_registers.takes(laid, machine):
+            return None
+        tile, single = tile_registers.tile_of(gemm), one_by_one(arithmetic.element)
+        rows = max(machine.l2_bytes // _LAID_SHARE // (gemm.k * gemm.lhs.bytes), tile.rows)
         chunk = tile_registers.chunk_of(gemm, tile, rows, self._pieces_by_registers(machine))
         copies = self.image.feature != 1 or not all(axis.is_plain for axis in self.axes)
         copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), single)
         source = Windows(
             self.axes, windows, self.inputs, self.image, self.kernel, tile, single, chunk, copy if copies else None
         )
-        left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk)
+        is_matrix, step = True, self.inputs * self.kernel.input
+        for weight, count in zip(reversed(self.kernel.spatial), reversed(windows), strict=True):
+            is_matrix, step = is_matrix and (count == 1 or weight == step), step * count
+        if not is_matrix and (self.inputs % arithmetic.group or not packing.positions_of(gemm.rhs, source.turns)):
+            return None
+        left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk, is_matrix)
         return gemm, tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
 
     def _pieces_by_registers(self, machine: Machine) -> int:

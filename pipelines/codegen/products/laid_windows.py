@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of, is_float
 from hloforge.pipelines.codegen.products import packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.left_factors import OneRun
 from hloforge.pipelines.codegen.products.loops import each
-from hloforge.pipelines.codegen.products.micro_kernel import Side, wide
+from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn, wide
 from hloforge.pipelines.codegen.products.operands import clamped
 from hloforge.pipelines.codegen.products.windows import Windows
 
@@ -28,13 +28,15 @@ _MOVED = 64
 class LaidWindows(OneRun):
     """Rows are the result's pixels in row-major order, each with all weights by all features.
 
-    What fills the last block of a row is whatever was in memory: bytes, which the right factor multiplies by zero.
+    What fills the last block of a row of bytes is whatever was in memory, which the right factor multiplies by zero.
+    Of floats it is zeros, because zero times NaN is none.
 
     Attributes:
-        windows: the pixels that the rows are copied from, whose arithmetic is of single bytes.
+        windows: the pixels that the rows are copied from, whose arithmetic is of single elements.
         count: of pixels.
         depth: weights by features.
         tiles: of a chunk.
+        is_matrix: whether weights by features are a matrix in memory; else each position's are one.
     """
 
     windows: Windows
@@ -43,6 +45,11 @@ class LaidWindows(OneRun):
     tile: Tile
     arithmetic: Arithmetic
     tiles: int
+    is_matrix: bool
+
+    @property
+    def weights(self) -> tuple[int, tuple[Turn, ...]]:
+        return super().weights if self.is_matrix else (self.windows.features, self.windows.turns)
 
     @property
     def _row_bytes(self) -> int:
@@ -70,8 +77,10 @@ class LaidWindows(OneRun):
         with each(function, first, last) as pixel:
             start = windows.window(function, lhs, pixel, first, rest)
             target = function.offset(memory, I8, (pixel - first) * self._row_bytes)
+            if is_float(self.arithmetic.element):
+                packing.clear_end(function, self.arithmetic, target, self.depth)
             with ExitStack() as loops:
-                size = self.depth
+                size = self.depth * bits_of(self.arithmetic.element) // 8
                 for turn in windows.turns:
                     assert isinstance(turn.count, int)
                     size //= turn.count

@@ -62,6 +62,11 @@ class OneRun:
     depth: int
 
     @property
+    def weights(self) -> tuple[int, tuple[Turn, ...]]:
+        """The terms of a run of the right factor, and the loops around it there, where it is packed."""
+        return self.depth, ()
+
+    @property
     def turns(self) -> tuple[Turn, ...]:
         return ()
 

@@ -25,7 +25,7 @@ from hloforge.pipelines.codegen.lang.values import (
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, PairArithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import SCALAR, carrying, each
-from hloforge.pipelines.codegen.products.micro_kernel import fetch, wide
+from hloforge.pipelines.codegen.products.micro_kernel import Turn, fetch, wide
 from hloforge.pipelines.codegen.products.operands import Matrix, Stored, strided
 from hloforge.pipelines.codegen.products.shuffles import interleaved, joined, transposed
 
@@ -33,6 +33,8 @@ from hloforge.pipelines.codegen.products.shuffles import interleaved, joined, tr
 _TERMS, _MOVED = 4, 16
 # Rows, and terms of them, that are transposed at once.
 TURNED = 16
+# Bytes of the first-level cache that positions of windows are turned in.
+_BUFFERED = 1 << 13
 
 
 def strip_bytes(tile: Tile, arithmetic: Arithmetic, steps: int) -> int:
@@ -113,6 +115,101 @@ def _copy_rows(
                 *(function.offset(place, matrix.kind, step) for place in places),
             ]
         )
+
+
+def positions_of(matrix: Matrix, turns: Sequence[Turn]) -> int:
+    """The positions of a window that follow each other in a right factor, less than 0 where the first one lies last.
+
+    0 where they do not, or where its terms or columns do.
+
+    Args:
+        turns: loops of terms around the innermost one.
+    """
+    if not turns or 1 in (matrix.row, matrix.column):
+        return 0
+    count, sign = 1, 1 if turns[-1].right == matrix.bytes else -1
+    for turn in reversed(turns):
+        if not isinstance(turn.count, int) or turn.right != sign * count * matrix.bytes:
+            return 0
+        count *= turn.count
+    return sign * count
+
+
+def pack_windows(
+    function: Function,
+    tile: Tile,
+    arithmetic: Arithmetic,
+    matrix: Matrix,
+    columns: Sequence[Value],
+    positions: int,
+    depth: int,
+    target: Value,
+) -> None:
+    """Write ``[positions, steps, tile.columns]`` units, of weights whose positions in a window follow each other.
+
+    Behind them are zeros as far as the last block is not filled; such steps have whole groups.
+
+    Terms of one position lie apart, as do columns. So some terms of all positions are turned at once, by squares of
+    columns and of what follows each other, into a buffer in the first-level cache, and are grouped from there.
+
+    Args:
+        columns: the address of each vector's first column at the first term and position.
+        positions: of a window; less than 0 where the first one lies last.
+        depth: terms of a position.
+    """
+    group, count, lanes = arithmetic.group, abs(positions), tile.lanes
+    kind, steps = wide(arithmetic.element, lanes), -(-depth // arithmetic.group)
+    block = max(_BUFFERED * 8 // (bits_of(arithmetic.element) * lanes * count) // group, 1) * group
+    block = min(block, steps * group)
+    buffer = function.stack(kind, block * count)
+
+    def turn(start: Value, to: Value, size: int) -> None:
+        """What follows each other, of each column."""
+        step = min(TURNED, 1 << (size.bit_length() - 1))
+        with each(function, 0, size, step) as reached:
+            place = reached.minimum(size - step) if size % step else reached
+            at = function.offset(start, matrix.kind, place)
+            rows = [
+                element(function, arithmetic, matrix, function.offset(at, matrix.kind, lane * matrix.column), step)
+                for lane in range(lanes)
+            ]
+            for number, vector in enumerate(transposed(function, rows, step)):
+                function.store(vector, function.offset(function.offset(to, kind, place), kind, number))
+
+    def copy(column: Value, to: Value, size: int) -> None:
+        """So many terms of all positions."""
+        lowest = function.offset(column, matrix.kind, min(positions + 1, 0))
+        if matrix.row == count:
+            turn(lowest, buffer, size * count)
+        else:
+            with each(function, 0, size) as term:
+                start = strided(function, lowest, matrix.kind, [term], [matrix.row])
+                turn(start, function.offset(buffer, kind, term * count), count)
+        with each(function, 0, count) as position, each(function, 0, size, group) as term:
+            first = function.offset(buffer, kind, position if positions > 0 else -position + (count - 1))
+            first = function.offset(first, kind, term * count)
+            vectors = [function.load(function.offset(first, kind, n * count), kind) for n in range(group)]
+            place = strided(function, to, arithmetic.unit, [position], [steps * tile.columns])
+            place = strided(function, place, arithmetic.unit, [term.udiv(group)], [tile.columns])
+            function.store(grouped(function, arithmetic, vectors), place, arithmetic.unit_bytes)
+
+    with _each_vector(function, tile, arithmetic, columns, target) as (column, to):
+        whole = depth - depth % block
+        with each(function, 0, whole, block) as term:
+            start = strided(function, column, matrix.kind, [term], [matrix.row])
+            copy(start, strided(function, to, arithmetic.unit, [term.udiv(group)], [tile.columns]), block)
+        if rest := depth - whole:
+            # The last group may have fewer terms.
+            function.clear(
+                function.offset(buffer, kind, rest * count),
+                (-rest % group) * count * (bits_of(arithmetic.element) * lanes // 8),
+            )
+            start = function.offset(column, matrix.kind, whole * matrix.row)
+            copy(start, function.offset(to, arithmetic.unit, whole // group * tile.columns), rest)
+    filled = count * steps
+    if missing := -filled % arithmetic.block:
+        end = function.offset(target, arithmetic.unit, filled * tile.columns)
+        function.clear(end, missing * tile.columns * arithmetic.unit_bytes)
 
 
 @contextmanager
@@ -261,8 +358,7 @@ def widen_rows(
     lanes = min(_MOVED, 1 << (depth.bit_length() - 1))
     width = row_units(arithmetic, depth) * arithmetic.group
     with carrying(function, 0, rows, [first, target]) as (loop, _, (source, to)):
-        if width > depth:
-            _clear_end(function, arithmetic, to, depth)
+        clear_end(function, arithmetic, to, depth)
         with each(function, 0, depth, lanes) as reached:
             term = reached.minimum(depth - lanes) if depth % lanes else reached
             value = element(function, arithmetic, matrix, function.offset(source, matrix.kind, term), lanes)
@@ -288,7 +384,7 @@ def turn_rows(
     terms = min(TURNED, 1 << (depth.bit_length() - 1))
     if width > depth:
         with each(function, 0, rows) as row:
-            _clear_end(function, arithmetic, strided(function, target, arithmetic.element, [row], [width]), depth)
+            clear_end(function, arithmetic, strided(function, target, arithmetic.element, [row], [width]), depth)
     with each(function, 0, rows, TURNED) as reached:
         row = reached.minimum(rows - TURNED)
         with each(function, 0, depth, terms) as begun:
@@ -316,18 +412,22 @@ def turn_few_rows(
     width = row_units(arithmetic, depth) * arithmetic.group
     with each(function, 0, rows) as row:
         to = strided(function, target, arithmetic.element, [row], [width])
-        if width > depth:
-            _clear_end(function, arithmetic, to, depth)
+        clear_end(function, arithmetic, to, depth)
         with each(function, 0, depth, hints=SCALAR) as term:
             source = strided(function, first, matrix.kind, [row, term], [matrix.row, matrix.column])
             value = element(function, arithmetic, matrix, source, 1)
             function.store(value, function.offset(to, arithmetic.element, term))
 
 
-def _clear_end(function: Function, arithmetic: Arithmetic, row: Value, depth: int) -> None:
-    """Terms that only fill the last units of a row are zeros, because those of the right factor may meet NaN here."""
+def clear_end(function: Function, arithmetic: Arithmetic, row: Value, depth: int) -> None:
+    """Terms that only fill the last units of a row are zeros, because those of the right factor may meet NaN here.
+
+    The last unit is cleared before its terms are written.
+    """
     first = depth // arithmetic.group * arithmetic.group
     width = row_units(arithmetic, depth) * arithmetic.group
+    if first == width:
+        return
     size = (width - first) * bits_of(arithmetic.element) // 8
     function.clear(function.offset(row, arithmetic.element, first), size)
 

@@ -29,7 +29,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
-from hloforge.pipelines.codegen.products.left_factors import Rows
+from hloforge.pipelines.codegen.products.left_factors import OneRun, Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import clamped
@@ -152,7 +152,8 @@ class TileRegisterProduct(TiledProduct):
         self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]
     ) -> None:
         function, tile, left = self.function, self.tile, self.plan.left
-        strips, _, _ = self._right(rhs, columns, left.run, ())
+        assert isinstance(left, OneRun)
+        strips, _, _ = self._right(rhs, columns, *left.weights)
         matrix, blocks = self.results.matrix, self.plan.steps // _ROWS
         is_stored = self.results.stores_tiles and matrix.kind == self.kind and matrix.column == 1
         is_cut = blocks > limit_of(self.kind)

@@ -64,6 +64,8 @@ _FEW_TERMS = 64
 # Tiles of rows from which on blocks of terms pay: two read a strip nearly as often as blocks write it.
 _BLOCKED_TILES = 4
 _LINE = 64
+# Lanes of vectors for which positions of windows are turned.
+_LEAST_TURNED = 4
 # Of the time with one tile for all strips, what a tile for the last one has to be below.
 _LEAST_GAIN = 0.97
 # Bytes of strips from which on the next one is fetched while this one is multiplied.
@@ -459,6 +461,18 @@ class TiledProduct:
             if not isinstance(count, int) or right != run * row * self.gemm.rhs.bytes:
                 break
             run, turns = run * count, turns[:-1]
+        positions = 0 if self.gemm.is_complex else packing.positions_of(self.gemm.rhs, turns)
+        if isinstance(run, int) and positions and tile.lanes >= _LEAST_TURNED:
+            packing.pack_windows(function, tile, self.arithmetic, self.gemm.rhs, columns, positions, run, self.strip)
+        else:
+            self._pack_each(columns, run, turns)
+        if self.arithmetic.flips:
+            packing.sum_terms(function, tile, self.arithmetic, self.plan.steps, self.strip)
+
+    def _pack_each(self, columns: Sequence[Value], run: Number, turns: Sequence[Turn]) -> None:
+        """Pack a strip, run by run."""
+        function, tile = self.function, self.tile
+        assert self.strip is not None
         size = self._steps(run) * (tile.columns * self.arithmetic.unit_bytes)
         with ExitStack() as loops:
             number: Value | None = None
@@ -469,8 +483,6 @@ class TiledProduct:
                 starts = [function.offset(start, I8, place * turn.right) for start in starts]
             target = self.strip if number is None else function.offset(self.strip, I8, number * size)
             packing.pack_strip(function, tile, self.arithmetic, self.gemm.rhs, starts, run, target)
-        if self.arithmetic.flips:
-            packing.sum_terms(function, tile, self.arithmetic, self.plan.steps, self.strip)
 
     def _beginning(self) -> list[Value]:
         """What sums are before the first term."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -43,6 +44,66 @@ def test_images_of_one_position(windows: Any, images: Any, edges: Any, features_
     w = normal(*(sizes.get(name) or windows[spatial.index(name)] for name in names[1]))
     numbers = (*names, names[0])
     check(lambda x, w: lax.conv_general_dilated(x, w, (1,) * rank, edges, dimension_numbers=numbers), x, w)
+
+
+@given(
+    kinds=st.lists(st.sampled_from(["whole", "whole", "batch", "point"]), min_size=1, max_size=3),
+    orders=st.tuples(*(st.permutations(range(5)) for _ in range(3))),
+    dtype=st.sampled_from([np.float32, jnp.bfloat16, np.int32]),
+    step=st.integers(1, 2),
+)
+@settings(max_examples=25, deadline=None)
+def test_one_result_of_an_image(kinds: list[str], orders: Any, dtype: Any, step: int) -> None:
+    """Windows as large as the image, beside windows of one position and images of one, in any order of dimensions."""
+    space = "DHW"[: len(kinds)]
+    image, window = ({"whole": 4, "batch": 5, "point": 1}, {"whole": 4, "batch": 1, "point": 3})
+    letters = ["NC" + space, "IO" + space, "NC" + space]
+    names = [
+        "".join(one[place] for place in order if place < len(one)) for one, order in zip(letters, orders, strict=True)
+    ]
+    by_name = dict(zip(space, kinds, strict=True))
+    x = normal(*({"N": 6, "C": 7}.get(name) or image[by_name[name]] for name in names[0])) * 4
+    w = normal(*({"I": 7, "O": 9}.get(name) or window[by_name[name]] for name in names[1])) * 4
+    # JAX takes both in the kernel's order.
+    kinds = [by_name[name] for name in names[1] if name in space]
+    edges = [(2, 2) if kind == "point" else (0, 0) for kind in kinds]
+    steps = [step if kind == "whole" else 1 for kind in kinds]
+
+    def function(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(x, w, steps, edges, dimension_numbers=tuple(names))
+
+    if "whole" in kinds:
+        program = hloforge.as_program(jax.jit(function).lower(x, w))
+        lower(program.module)
+        assert "stablehlo.convolution" not in program.text()
+    check(function, x.astype(dtype), w.astype(dtype))
+
+
+@pytest.mark.parametrize("order", ["NHWC", "NCHW"])
+def test_gradients_of_single_pixels(order: str) -> None:
+    x, w = normal(4, 6, 5, 7), normal(8, 7, 1, 1)
+    x, w = (x if order == "NHWC" else np.moveaxis(x, -1, 1)), (w if order == "NCHW" else w.transpose(2, 3, 1, 0))
+    numbers = order, "HWIO" if order == "NHWC" else "OIHW", order
+
+    def gradient(x: Any, w: Any) -> Any:
+        return jax.grad(
+            lambda w: jnp.sin(lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=numbers)).sum()
+        )(w)
+
+    check(gradient, x, w)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_reversed_images_of_one_result(is_reversed: bool) -> None:
+    text = f"""func.func @main(%x: tensor<6x5x2xf32>, %w: tensor<5x2x4xf32>) -> tensor<6x1x4xf32> {{
+      %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+        window = {{reverse = [{str(is_reversed).lower()}]}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+        : (tensor<6x5x2xf32>, tensor<5x2x4xf32>) -> tensor<6x1x4xf32>
+      return %r : tensor<6x1x4xf32>
+    }}"""
+    x, w = (np.round(normal(*shape) * 4) for shape in ((6, 5, 2), (5, 2, 4)))
+    whole_programs.check(text, x, w)
 
 
 @pytest.mark.parametrize(("low", "high"), [(2, 2), (3, 1), (1, 4)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -176,3 +177,14 @@ def test_weights_that_are_arguments_stay_where_they_are() -> None:
     count, names = _transpositions(lambda x, w, v: _conv(_conv(x, w), v).mean((2, 3)), x, w, v)
     assert (count, names) == (1, ["[b, 0, 1, f]"] * 2)
     check(lambda x, w, v: _conv(_conv(x, w), v).mean((2, 3)), x, w, v)
+
+
+@pytest.mark.parametrize(("groups", "outputs"), [(1, 64), (1, 20), (2, 64), (16, 64)])
+def test_bf16_is_multiplied_in_pairs(groups: int, outputs: int) -> None:
+    """Of features of one pixel, which become the last dimension where they fill vectors."""
+    x = normal(1, 64, 28, 28).astype(jnp.bfloat16)
+    w = _weights(outputs, 64 // groups, 3, 3).astype(jnp.bfloat16)
+    moves = outputs // groups >= 16
+    function = functools.partial(_conv, groups=groups)
+    assert _transpositions(function, x, w)[1] == ["[b, 0, 1, f]" if moves else "[b, f, 0, 1]"]
+    check(function, x, w)

@@ -11,8 +11,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.pipelines.codegen.products import tile_registers
 from hloforge.pipelines.framework.machine import AVX2, AVX512
 from hloforge.runtime.compile.direct.helpers import helper_text
+
+from .emulated_tiles import emulated
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -21,6 +24,8 @@ llvm.initialize_native_asmparser()
 # Of this processor, by LLVM's names; and the width of the vectors that instructions of its own have.
 EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
 HOST = AVX512 if "avx512bw" in EXTENSIONS else AVX2
+# With registers for tiles, which are emulated where the processor has none.
+WITH_TILES = EXTENSIONS | tile_registers.EXTENSIONS
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ def compiled(text: str, *, cpu: str = "", features: str = "", level: int = 2, as
     if not cpu:
         cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     machine = target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default")
+    if not tile_registers.EXTENSIONS <= EXTENSIONS:
+        text = emulated(text)
     started = time.perf_counter()
     module = llvm.parse_assembly(text)
     # What LLVM calls on processors without instructions for it.

@@ -20,7 +20,7 @@ from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from tests.pipelines.codegen.kernel_text import Kernel as Text
 
 from .gemms import DTYPES, TOLERANCES
-from .jit import EXTENSIONS, HOST, compiled
+from .jit import EXTENSIONS, HOST, WITH_TILES, compiled
 from .memory import Guarded
 
 
@@ -128,7 +128,7 @@ def check(
     function, pointers, (workgroup,) = text.part(text.arrays, [text.workgroup])
     hooks = {"epilogue": _bias(function, pointers[4], one)} if biased else {}
     one.emit(function, *pointers[:3], pointers[3], workgroup, machine=machine, **hooks)
-    scratch = np.zeros(-(-one.scratch(machine) // 64) * 64, np.uint8)
+    scratch = np.full(-(-one.scratch(machine) // 64) * 64, 0xFF, np.uint8)
     arrays = [flat_image, flat_kernel, out, scratch, bias]
     rooms = [Guarded(array.nbytes, at_end=at_end) for array in arrays]
     placed = [room.array(array) for room, array in zip(rooms, arrays, strict=True)]
@@ -225,6 +225,7 @@ def test_types(kind: str, orders: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("kind", ["i8", "bfloat"])
 @pytest.mark.parametrize(
     ("axes", "inputs", "outputs", "groups"),
     [
@@ -237,27 +238,67 @@ def test_types(kind: str, orders: tuple[str, str, str]) -> None:
     ids=str,
 )
 def test_tile_registers(
-    axes: tuple[Axis, ...], inputs: int, outputs: int, groups: int, allowed: bool, monkeypatch: pytest.MonkeyPatch
+    axes: tuple[Axis, ...],
+    inputs: int,
+    outputs: int,
+    groups: int,
+    kind: str,
+    allowed: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Bytes by laid out windows; and by vectors where Linux does not lend the registers."""
-    if not tile_registers.EXTENSIONS <= EXTENSIONS:
-        pytest.skip("this processor has no registers for tiles")
+    """Bytes and bf16 by laid out windows; and by vectors where Linux does not lend the registers."""
     if not allowed:
         monkeypatch.setattr(tile_registers, "_REQUEST", 0)
-    one = convolution(2, axes, inputs, outputs, groups=groups, kind="i8", out="i32", extensions=EXTENSIONS)
+    out = "i32" if kind == "i8" else kind
+    one = convolution(2, axes, inputs, outputs, groups=groups, kind=kind, out=out, extensions=WITH_TILES)
     whole = one._in_planes()
     assert one.form() == "matrix" or whole._registers(HOST) is not None
     check(one)
     check(one, machine=replace(HOST, l2_bytes=1 << 14), at_end=False)
 
 
+@pytest.mark.parametrize("kind", ["i8", "bfloat"])
+@pytest.mark.parametrize("kernel", ["OIS", "IOS"])
+def test_tile_registers_of_windows(kernel: str, kind: str) -> None:
+    """Positions of a window that follow each other, in blocks of terms that are filled and that are not."""
+    axes = [axis(9, 3, low=1, high=1), axis(7, 3, low=1, high=1)]
+    for inputs, outputs in ((32, 40), (20, 17), (7, 33)):
+        one = convolution(
+            *(2, axes, inputs, outputs),
+            orders=("NSC", kernel, "NSC"),
+            kind=kind,
+            out="i32" if kind == "i8" else kind,
+            extensions=WITH_TILES,
+        )
+        assert (one._registers(HOST) is not None) == (inputs % 4 == 0)
+        check(one)
+        check(_reversed(one), at_end=False)
+
+
+@pytest.mark.parametrize("kernel", ["OIS", "IOS", "SIO", "SOI"])
+@pytest.mark.parametrize("kind", ["float", "bfloat", "i8"])
+def test_packed_windows(kind: str, kernel: str) -> None:
+    """Weights in any order and both directions, of features that fill groups of terms and buffers and do not."""
+    for axes in (CASES["3x3"][0], [axis(60, 49)], [axis(5, 2), axis(6, 3), axis(7, 2, high=1)]):
+        for inputs, outputs in ((5, 19), (33, 40), (130, 16)):
+            out = "i32" if kind == "i8" else kind
+            one = convolution(
+                *(1, axes, inputs, outputs), orders=("NSC", kernel, "NSC"), kind=kind, out=out, extensions=EXTENSIONS
+            )
+            check(one)
+            check(_reversed(one), at_end=False)
+
+
+def _reversed(one: Convolution) -> Convolution:
+    spatial = one.kernel.spatial
+    start = sum((a.window - 1) * stride for a, stride in zip(one.axes, spatial, strict=True))
+    return replace(one, kernel=replace(one.kernel, spatial=tuple(-stride for stride in spatial), start=start))
+
+
 @pytest.mark.parametrize("orders", [PIXELS, PLANES])
 def test_reversed_windows(orders: tuple[str, str, str]) -> None:
     axes, inputs, outputs = CASES["3x3"]
-    one = convolution(1, axes, inputs, outputs, orders=orders)
-    spatial = one.kernel.spatial
-    start = sum((a.window - 1) * stride for a, stride in zip(axes, spatial, strict=True))
-    check(replace(one, kernel=replace(one.kernel, spatial=tuple(-stride for stride in spatial), start=start)))
+    check(_reversed(convolution(1, axes, inputs, outputs, orders=orders)))
 
 
 @pytest.mark.parametrize("kind", ["float", "i8", "bfloat"])

@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON
 
 from .gemms import check, dense
-from .jit import EXTENSIONS, HOST
+from .jit import EXTENSIONS, HOST, WITH_TILES
 
 
 def product(
@@ -117,24 +117,20 @@ def test_few_rows_of_bytes(size: tuple[int, int, int], signs: str) -> None:
 @pytest.mark.parametrize("size", [(9, 130, 71), (16, 513, 16), (33, 100, 31), (40, 128, 70), (600, 64, 40)], ids=str)
 def test_tile_registers(size: tuple[int, int, int], kind: str) -> None:
     """Rows, columns and terms that fill registers of tiles and that do not, in every order and of every sign."""
-    if not tile_registers.EXTENSIONS <= EXTENSIONS:
-        pytest.skip("this processor has no registers for tiles")
     for turned in ("", "l", "r", "lr"):
         gemm = product(*size, kind, turned=turned, out="float" if kind == "bfloat" else "i32")
         for signs in ("ss", "uu", "su", "us") if kind == "i8" and not turned else ("ss",):
             lhs, rhs = (replace(one, signed=sign == "s") for one, sign in zip((gemm.lhs, gemm.rhs), signs, strict=True))
-            found = replace(gemm, lhs=lhs, rhs=rhs, extensions=EXTENSIONS)
+            found = replace(gemm, lhs=lhs, rhs=rhs, extensions=WITH_TILES)
             assert found.form(HOST) == ("registers" if size[2] >= 16 else "transposed")
             check(found, at_end="r" in turned)
 
 
 def test_processes_without_tile_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linux may refuse them: the same product by vectors, in the same memory."""
-    if not tile_registers.EXTENSIONS <= EXTENSIONS:
-        pytest.skip("this processor has no registers for tiles")
     monkeypatch.setattr(tile_registers, "_REQUEST", 0)
     for kind, out in (("i8", "i32"), ("bfloat", "float")):
-        gemm = replace(product(300, 300, 300, kind, batch=(2,), out=out), extensions=EXTENSIONS)
+        gemm = replace(product(300, 300, 300, kind, batch=(2,), out=out), extensions=WITH_TILES)
         assert gemm.form(HOST) == "registers"
         check(gemm)
 
