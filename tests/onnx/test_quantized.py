@@ -56,12 +56,18 @@ class _Graph:
             **({"axis": axis} if channels else {}),
         )
 
-    def bias(self, count: int, scale: float) -> str:
-        """In units of the last weights' sums: ONNX Runtime takes its scale for theirs, whatever it is."""
+    def bias(self, count: int, scale: float, *, zero: bool = False) -> str:
+        """In units of the last weights' sums: ONNX Runtime takes its scale for theirs, whatever it is.
+
+        Args:
+            zero: with a zero point, as its quantizer writes it.
+        """
         numbers = RANDOM.integers(-3000, 3000, count).astype(np.int32)
         scales = (np.float32(scale) * self.scales).astype(np.float32)
         many = scales.size > 1
-        given = self.constant(numbers), self.constant(scales if many else scales[0])
+        given = [self.constant(numbers), self.constant(scales if many else scales[0])]
+        if zero:
+            given.append(self.constant(np.zeros_like(numbers) if many else np.int32(0)))
         return self.add("DequantizeLinear", *given, **({"axis": 0} if many else {}))
 
     def model(self, shape: Any, kind: int = 1, opset: int = 17) -> bytes:
@@ -117,6 +123,46 @@ def test_convolutions(groups: int, channels: bool, dtype: Any) -> None:
     z = graph.add("Add", graph.pair(z, 0.07, 131), y)
     graph.add("Identity", graph.pair(z, 0.1, 99), out="y")
     _check(graph.model([2, 8, 9, 10]), RANDOM.normal(size=(2, 8, 9, 10)).astype(np.float32), 0.1)
+
+
+@pytest.mark.parametrize("channels", [True, False])
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_sums_with_a_bias_are_scaled_once(channels: bool, opset: int) -> None:
+    """A bias with a zero point is known, whatever the version, and added as an integer."""
+    graph = _Graph()
+    x = graph.pair("x", 0.03, 120)
+    y = graph.add("Conv", x, graph.weights(16, 8, 3, 3, channels=channels), graph.bias(16, 0.03, zero=True))
+    graph.add("Identity", graph.pair(graph.add("Relu", y), 0.05, 0), out="y")
+    model = graph.model([1, 8, 9, 10], opset=opset)
+    _check(model, RANDOM.normal(size=(1, 8, 9, 10)).astype(np.float32), 0.05)
+    copy = hloforge.read(model).clone()
+    lower(copy.module)
+    # Of the argument alone.
+    assert str(copy.module).count("stablehlo.divide") == 1
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool", "Slice", "Pad"])
+def test_joined_images_keep_their_order(operator: str) -> None:
+    """Features are last from the first convolution to the last one, also where images are joined and pooled."""
+    graph = _Graph()
+    x = graph.pair("x", 0.03, 120)
+    one = graph.pair(graph.add("Conv", x, graph.weights(16, 8, 3, 3), pads=[1, 1, 1, 1]), 0.05, 100)
+    other = graph.pair(graph.add("Conv", x, graph.weights(8, 8, 1, 1)), 0.04, 128)
+    y = graph.pair(graph.add("Concat", one, other, axis=1), 0.05, 117)
+    if operator == "Slice":
+        y = graph.add("Slice", y, *(graph.constant(np.array(each, np.int64)) for each in ([1, 2], [7, 9], [2, 3])))
+    elif operator == "Pad":
+        y = graph.add("Pad", y, graph.constant(np.array([0, 0, 1, 0, 0, 0, 0, 2], np.int64)))
+    else:
+        y = graph.add(operator, y, kernel_shape=[3, 3], strides=[2, 2])
+    y = graph.add("Conv", graph.pair(y, 0.05, 117), graph.weights(16, 24, 1, 1))
+    graph.add("Identity", graph.pair(y, 0.1, 128), out="y")
+    model = graph.model([1, 8, 9, 10])
+    _check(model, RANDOM.normal(size=(1, 8, 9, 10)).astype(np.float32), 0.1)
+    copy = hloforge.read(model).clone()
+    lower(copy.module)
+    # Of the argument, and of the result.
+    assert str(copy.module).count("stablehlo.transpose") == 2
 
 
 @pytest.mark.parametrize("features", [1, 2, 3, 5, 17])

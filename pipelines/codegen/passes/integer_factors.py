@@ -229,7 +229,7 @@ def spread_of(value: SSAValue, facts: KnownValues) -> Spread | None:
         value, dims = op.operands[0], tuple(integers(op, "broadcast_dimensions"))
     elif op is not None and op.name == "stablehlo.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
         return known(np.asarray(constant_of(op)).reshape(-1)[:1].reshape(()))
-    elif len(dims) > 1:
+    elif sum(size > 1 for size in value.type.shape) > 1:
         return None
     sizes = value.type.shape
     kept = [place for place, size in enumerate(sizes) if size != 1]
