@@ -3,8 +3,9 @@
 python -m benchmarks.limits           # products, chains, reductions and transposes beside their limits
 python -m benchmarks.limits --seconds=2
 
-Peaks are what numpy reaches: products of its BLAS, copies by as many threads as there are processors. Both are the
-best of many, so that other work matters little. A program's bytes are those of its arguments and results, each once;
+Peaks are what libraries reach: products of numpy's BLAS and of XLA, the faster one, because a BLAS that does not know
+a new processor reaches half of it; copies by numpy, by as many threads as there are processors. Both are the best of
+many, so that other work matters little. A program's bytes are those of its arguments and results, each once;
 what fits in caches can be faster than that. On a busy machine, the time of all processors, divided by their number,
 says more than the shortest call. Source: Williams, Waterman, Patterson, "Roofline", 2009.
 """
@@ -47,18 +48,21 @@ def _best(call: Callable[[], Any]) -> float:
 
 
 def measured_peaks() -> Roofline:
-    """What all processors of this machine together reach in f32, by numpy."""
+    """What all processors of this machine together reach in f32, by numpy and XLA."""
     flops = []
+    product = jax.jit(jnp.matmul)
     for side in _SIDES:
         x = np.full((side, side), 0.5, np.float32)
         out = np.empty_like(x)
         flops.append(2 * side**3 / _best(partial(np.matmul, x, x, out=out)))
+        held = jax.device_put(x)
+        flops.append(2 * side**3 / _best(lambda held=held: product(held, held).block_until_ready()))
     count = os.cpu_count() or 1
     source, target = (np.ones(_BYTES // 4, np.float32) for _ in range(2))
     parts = list(zip(np.array_split(target, count), np.array_split(source, count), strict=True))
     with ThreadPoolExecutor(count) as pool:
         copy = _best(lambda: list(pool.map(lambda part: np.copyto(*part), parts)))
-    return Roofline(max(flops) / 1e9, 2 * _BYTES / copy / 1e9, "measured by numpy")
+    return Roofline(max(flops) / 1e9, 2 * _BYTES / copy / 1e9, "measured by numpy and XLA")
 
 
 def work_of(program: Program) -> Cost | None:
