@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge.importers.tflite.load import load_model
+from hloforge.pipelines.codegen.lowering import lower
 from tests.tflite.cases import INPUTS, categories, weights
 from tests.tflite.judge import converted, inputs_of, interpreted, results_of
 
@@ -152,15 +154,35 @@ def test_quantized_products_of_two_inputs(tf: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["half", "range"])
 def test_narrow_weights(kind: str, tf: Any) -> None:
-    """Weights of f16, and of s8 beside floats, which the interpreter quantizes too: it differs by that."""
+    """Weights of f16, and of s8 beside floats, which are quantized by their range: rows, images, zeros alone."""
     spec = tf.lite.TargetSpec(supported_types=[tf.float16]) if kind == "half" else tf.lite.TargetSpec()
-    names = ("conv", "wide", "depthwise", "transposed", "dense")
-    cases = {name: quantized_cases(tf)[name] for name in names}
+    nn, names = tf.nn, ("conv", "wide", "depthwise", "transposed", "dense")
+    cases = {name: quantized_cases(tf)[name] for name in names} | {
+        # Of 1,024 weights and more, as the converter quantizes them.
+        "conv of images": lambda image: nn.relu(nn.conv2d(image, weights(3, 3, 4, 40), 2, "SAME") + weights(40)),
+        "many channels": lambda image: nn.depthwise_conv2d(
+            tf.concat([image] * 32, -1), weights(3, 3, 128, 1), [1] * 4, "SAME"
+        ),
+        "wide transposed": lambda image: nn.conv2d_transpose(image, weights(3, 3, 32, 4), [2, 18, 16, 32], 2, "SAME"),
+        "rows": lambda x: tf.reshape(x, [3, 20]) @ weights(20, 60) + weights(60),
+        "rows of zeros": lambda x: tf.reshape(nn.relu(-tf.abs(x)), [3, 20]) @ weights(20, 60) + weights(60),
+        "more dimensions": lambda x: tf.tensordot(x, weights(5, 210), 1),
+    }
     data, _ = converted(tf, cases, optimizations=[tf.lite.Optimize.DEFAULT], target_spec=spec)
     inputs = inputs_of(data)
     expected, outputs = interpreted(tf, data, inputs)
     apart = differences(results_of(data, inputs), expected, outputs)
-    assert max(apart.values()) < (TOLERANCE if kind == "half" else 0.02)
+    assert {name: far for name, far in apart.items() if far > TOLERANCE} == {}
+
+
+def test_floats_by_quantized_weights_are_products_of_bytes(tf: Any) -> None:
+    data, _ = converted(
+        tf, {"rows": lambda x: tf.reshape(x, [3, 20]) @ weights(20, 60)}, optimizations=[tf.lite.Optimize.DEFAULT]
+    )
+    program = hloforge.read(data).clone()
+    lower(program.module)
+    (product,) = [line for line in str(program.module).splitlines() if "dot_general" in line]
+    assert product.rstrip().endswith("i32>")
 
 
 def test_operators_of_stablehlo(tf: Any) -> None:

@@ -53,7 +53,8 @@ def convolution(node: Node) -> Value:
     pads = pads_of(node.option("Padding"), dims[1:-1], reach, strides)
     if not kernel[-2] or dims[-1] % kernel[-2]:
         raise ImporterError(f"a kernel of {kernel[-2]} channels over {dims[-1]}")
-    return linear(node, 0, 1, 2, _convolve(strides, pads, dilations, dims[-1] // kernel[-2]), order)
+    multiply = _convolve(strides, pads, dilations, dims[-1] // kernel[-2])
+    return linear(node, 0, 1, 2, multiply, order, by_range=node.name != "CONV_3D")
 
 
 @operator("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE")
@@ -72,7 +73,7 @@ def transposed(node: Node) -> Value:
         low = reach - 1 - cut
         pads.append((low, target - spread - low + reach - 1))
     multiply = _convolve([1] * len(pads), pads, lhs_dilation=strides)
-    return linear(node, 2, 1, 3, multiply, order, list(range(len(pads))))
+    return linear(node, 2, 1, 3, multiply, order, list(range(len(pads))), by_range=not solid)
 
 
 @operator("FULLY_CONNECTED")
@@ -85,10 +86,9 @@ def fully_connected(node: Node) -> Value:
     kept = dims[:-1] if node.option("KeepNumDims") else (rows,)
 
     def multiply(x: Value, w: Value) -> Value:
-        flat = ops.reshape(x, [rows, width])
-        return ops.dot_general(flat, w, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
+        return ops.dot_general(x, w, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
 
-    return ops.reshape(linear(node, 0, 1, 2, multiply), [*kept, out])
+    return ops.reshape(linear(node, 0, 1, 2, multiply, dims=[rows, width], by_range=True), [*kept, out])
 
 
 @operator("BATCH_MATMUL")

@@ -166,13 +166,13 @@ def _is_integral(zero: Spread) -> bool:
     """Whether zero points are integers of 8 bits, for all that is known."""
     if zero.array is not None:
         return bool((zero.array == np.round(zero.array)).all() and (np.abs(zero.array) <= 255).all())
-    op = defining_op(zero.value.ir, "stablehlo.convert")
-    while op is not None:
-        source = Value(op.operands[0])
-        if source.element_type.name in _NARROW:
-            return True
-        op = defining_op(source.ir, "stablehlo.convert")
-    return zero.value.element_type.name in _NARROW
+    value = zero.value
+    while value.element_type.name not in _NARROW:
+        op = defining_op(value.ir, "stablehlo.convert", "stablehlo.reshape")
+        if op is None:
+            return False
+        value = Value(op.operands[0])
+    return True
 
 
 def _transposed(op: ir.Operation, facts: KnownValues, left: int) -> Factor | None:
