@@ -22,6 +22,8 @@ from hloforge.runtime.data.aligned import aligned_bytes
 
 # Bytes of a result from which on the C library asks the system, and of all blocks that wait for another result.
 LEAST, MOST = 1 << 17, 1 << 28
+# Bytes of a result from which on JAX shows it instead of copying it, if its address suits.
+_ALIGNED = 1 << 14
 _SIZES = 4096
 
 
@@ -85,8 +87,13 @@ class ResultMemory:
 
 def maker(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], np.ndarray[Any, Any]]:
     """What makes an array for a result, not written yet, of memory that suits its size."""
-    is_large = math.prod(shape) * dtype.itemsize >= LEAST
-    return partial(RESULTS.empty if is_large else np.empty, shape, dtype)
+    size = math.prod(shape) * dtype.itemsize
+    make: Callable[..., np.ndarray[Any, Any]] = np.empty if size < _ALIGNED else _aligned
+    return partial(RESULTS.empty if size >= LEAST else make, shape, dtype)
+
+
+def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    return aligned_bytes(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
 
 @lru_cache(_SIZES)

@@ -540,12 +540,14 @@ class Session(Background):
                 yield value.plain, value.buffer_view
 
     def lasting(self, array: DeviceArray) -> np.ndarray[Any, Any]:
-        """A device array's elements in physical form, writable, with no object of IREE's bindings to keep them alive.
+        """A device array's elements in physical form, with no object of IREE's bindings to keep them alive.
 
         For another library that holds arrays until the interpreter has ended: the bindings complain of what is left.
         """
         if array.is_apart:
             return array.host.copy()
+        if array.is_on_host:
+            return array.host.view()
         view = array.buffer_view
         shown = array.host
         memory: Any = (ctypes.c_char * shown.nbytes).from_address(shown.__array_interface__["data"][0])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.runtime.native.result_memory import RESULTS
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -166,6 +167,21 @@ def test_donated_arrays_are_updated_in_place_unless_somebody_looks() -> None:
     first, second = both(new, new)
     assert float(first[0]) == 9 and float(second[0]) == 1
     assert_same(step(np.zeros(1 << 16, np.float32), 1.0)[0][3], jnp.float32(1))
+
+
+def test_large_results_are_shown_and_not_copied() -> None:
+    f = hloforge.jit(lambda x: (x + 1, x[:8000] * 2))
+    x = jnp.arange(1 << 16, dtype=jnp.float32)
+    large, small = f(x)
+    waiting, given = RESULTS.waiting, large.nbytes
+    view = np.asarray(large)
+    del large
+    gc.collect()
+    assert RESULTS.waiting == waiting and view[7] == 8
+    del view
+    gc.collect()
+    assert RESULTS.waiting == waiting + given
+    assert small.unsafe_buffer_pointer() % 64 == 0 and float(small[7]) == 14
 
 
 def test_results_outlive_arguments() -> None:

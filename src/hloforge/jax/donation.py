@@ -1,7 +1,7 @@
 """Memory that goes from a result to a donated argument.
 
-A large result is a ``jax.Array`` that shows IREE's memory. When such an array is donated, JAX's array is deleted, and
-if nobody else looks at its memory then (numpy by ``np.asarray``, DLPack), the program writes into it. What JAX made
+A large result is a ``jax.Array`` that shows a session's memory. When such an array is donated, JAX's array is deleted,
+and if nobody else looks at its memory then (numpy by ``np.asarray``, DLPack), the program writes into it. What JAX made
 itself is copied once.
 """
 
@@ -20,29 +20,41 @@ from hloforge.runtime.session.session import Session
 
 NumpyArray = np.ndarray[Any, Any]
 
-# By address: what shows the memory to JAX, IREE's view of it, and its codec.
-_shown: dict[int, tuple[weakref.ref[NumpyArray], Any, Codec]] = {}
+
+class _Shown(weakref.ref[NumpyArray]):
+    """What shows memory to JAX.
+
+    Attributes:
+        address: of the memory.
+        result: the session's result in it.
+    """
+
+    __slots__ = ("address", "result")
+
+    address: int
+    result: DeviceArray
+
+
+_shown: dict[int, _Shown] = {}
 atexit.register(_shown.clear)
 
 
 def show(session: Session, result: DeviceArray, codec: Codec) -> NumpyArray:
     """The logical array of a session's result, to be handed to JAX and nobody else; it can be given back."""
-    if result.host.nbytes < LARGE:
-        return codec.logical(result.host)
+    host = result.host
+    if host.nbytes < LARGE:
+        return codec.logical(host)
     array = session.lasting(result)
     if not result.is_shared:
-        _remember(array, result.buffer_view, codec)
+        shown = _Shown(array, _forget)
+        shown.address, shown.result = array.__array_interface__["data"][0], result
+        _shown[shown.address] = shown
     return codec.logical(array)
 
 
-def _remember(array: NumpyArray, view: Any, codec: Codec) -> None:
-    address: int = array.__array_interface__["data"][0]
-
-    def forget(reference: weakref.ref[NumpyArray]) -> None:
-        if address in _shown and _shown[address][0] is reference:
-            del _shown[address]
-
-    _shown[address] = (weakref.ref(array, forget), view, codec)
+def _forget(shown: _Shown) -> None:
+    if _shown.get(shown.address) is shown:
+        del _shown[shown.address]
 
 
 def take(leaf: Any, codec: Codec) -> DeviceArray | NumpyArray:
@@ -52,11 +64,9 @@ def take(leaf: Any, codec: Codec) -> DeviceArray | NumpyArray:
         array = np.array(leaf)
         leaf.delete()
         return array
-    reference, view, own = found
+    given = found.result
     leaf.delete()
     platform.release()
-    seen = reference()
-    given = DeviceArray(view, own)
     # The session copies what is still seen, and what is of another layout.
-    given.is_shared = seen is not None
-    return given if given.fits(codec) else own.logical(given.host).copy()
+    given.is_shared = found() is not None
+    return given if given.fits(codec) else np.array(given)
