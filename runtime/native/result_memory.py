@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.runtime.data.aligned import aligned_bytes
+from hloforge.runtime.data.aligned import ALIGNMENT, aligned_bytes
 
 # Bytes of a result from which on the C library asks the system, and of all blocks that wait for another result.
 LEAST, MOST = 1 << 17, 1 << 28
@@ -88,12 +88,14 @@ class ResultMemory:
 def maker(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], np.ndarray[Any, Any]]:
     """What makes an array for a result, not written yet, of memory that suits its size."""
     size = math.prod(shape) * dtype.itemsize
-    make: Callable[..., np.ndarray[Any, Any]] = np.empty if size < _ALIGNED else _aligned
-    return partial(RESULTS.empty if size >= LEAST else make, shape, dtype)
+    if size < _ALIGNED:
+        return partial(np.empty, shape, dtype)
+    return partial(RESULTS.empty, shape, dtype) if size >= LEAST else partial(_aligned, size, shape, dtype)
 
 
-def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    return aligned_bytes(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+def _aligned(size: int, shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    return np.ndarray(shape, dtype, room, -room.__array_interface__["data"][0] % ALIGNMENT)
 
 
 @lru_cache(_SIZES)

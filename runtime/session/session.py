@@ -411,6 +411,11 @@ class Session(Background):
         return devices.memory(self._device)
 
     @property
+    def is_native(self) -> bool:
+        """Whether calls go without IREE's runtime, which has to be shown memory that may be written."""
+        return self._native is not None
+
+    @property
     def signature(self) -> Signature:
         """The program's signature in XLA's terms."""
         return self.manifest.signature

@@ -27,9 +27,9 @@ def leaf_to_numpy(leaf: Any, dtype: np.dtype[Any]) -> NumpyArray:
     """
     kind = type(leaf)
     if kind is platform.Array:
-        return writable(np.asarray(leaf))
+        return np.asarray(leaf)
     if kind is platform.KeyArray:
-        return writable(np.asarray(platform.key_data(leaf)))
+        return np.asarray(platform.key_data(leaf))
     if getattr(leaf, "dtype", None) == jax.dtypes.float0:
         return np.zeros(leaf.shape, np.bool_)
     if hasattr(leaf, "__jax_array__"):

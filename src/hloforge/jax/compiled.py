@@ -12,7 +12,7 @@ import numpy as np
 from hloforge import api
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.jax import donation, platform
-from hloforge.jax.arrays import LARGE, leaf_to_numpy, result_maker
+from hloforge.jax.arrays import LARGE, leaf_to_numpy, result_maker, writable
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.session.session import Session
@@ -204,7 +204,8 @@ class Compiled:
         return found
 
     def _arrays(self, kept: Sequence[Any]) -> list[Any]:
-        return [leaf_to_numpy(leaf, dtype) for leaf, dtype in zip(kept, self._dtypes, strict=True)]
+        arrays = [leaf_to_numpy(leaf, dtype) for leaf, dtype in zip(kept, self._dtypes, strict=True)]
+        return arrays if self.session.is_native else [writable(array) for array in arrays]
 
     def _called(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The flat results of the session."""
@@ -222,7 +223,8 @@ class Compiled:
         arguments: list[Any] = [None] * len(kept)
         for number, (leaf, dtype) in enumerate(zip(kept, self._dtypes, strict=True)):
             if number not in self._donated or type(leaf) is not platform.Array:
-                arguments[number] = leaf_to_numpy(leaf, dtype)
+                array = leaf_to_numpy(leaf, dtype)
+                arguments[number] = array if self.session.is_native else writable(array)
         for number, codec in self._donated.items():
             if arguments[number] is None:
                 arguments[number] = donation.take(kept[number], codec)
