@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hloforge.dialect.mlir import ir
@@ -24,9 +24,9 @@ from hloforge.pipelines.codegen.scalars import Computation, combine
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
 
-# What an element costs for each time that the elements kept are halved, in sums: 1,000 of 1,000 take 6 ns each, 5 of
-# 1,000 some 2 ns, on a Xeon.
-_TURN = 8
+# What a nanosecond of a sort counts, in sums: three times as much as of loops, because rows are sorted in memory of
+# each worker's own, and two of them gain from some 15 µs on: 5 of 500 in 64 columns took 24 µs and now take 15.
+_SUMS = 40
 # Integers that no place exceeds.
 _COUNTS = frozenset({"i32", "i64", "ui32", "ui64"})
 
@@ -34,15 +34,7 @@ _COUNTS = frozenset({"i32", "i64", "ui32", "ui64"})
 def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.sort``, whose results may be shorter than its operands (``shorten``)."""
     emitter = Emitter(generator.writer.function, generator.memory)
-    outer, n, inner, kept = _rows(op)
-    plan = Sort(
-        outer,
-        n,
-        inner,
-        tuple(operand.element for operand in op.operands),
-        _order(emitter, op),
-        kept if kept < n else None,
-    )
+    plan = _plan(op, lambda: emitter)
     plan.write(
         generator.writer.function,
         [generator.elements(operand) for operand in op.operands],
@@ -54,15 +46,26 @@ def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
 
 def sort_workgroups(generator: Generator, op: Op) -> int:
     """How many workgroups the rows of a sort are shared out to."""
-    outer, n, inner, kept = _rows(op)
-    turns = max(1.0, math.log2(max(kept, 1)))
-    return sharing.share_count(int(_TURN * outer * n * inner * turns), outer * inner)
+
+    def no_emitter() -> Emitter:
+        raise AssertionError("no code of a sort is written to know what it costs")
+
+    plan = _plan(op, no_emitter)
+    return sharing.share_count(_SUMS * plan.rows * plan.cost, plan.rows)
 
 
-def _rows(op: Op) -> tuple[int, int, int, int]:
-    """The sizes before, along and after the dimension that is sorted, and how many first elements are kept."""
+def _plan(op: Op, emitter: Callable[[], Emitter]) -> Sort:
+    """The sort of all rows, as long as its results are."""
     along, shape = _dimension(op), op.operands[0].shape
-    return math.prod(shape[:along]), shape[along], math.prod(shape[along + 1 :]), op.results[0].shape[along]
+    kept, n = op.results[0].shape[along], shape[along]
+    return Sort(
+        math.prod(shape[:along]),
+        n,
+        math.prod(shape[along + 1 :]),
+        tuple(operand.element for operand in op.operands),
+        _order(emitter, op),
+        kept if kept < n else None,
+    )
 
 
 def shorten(block: Block) -> None:
@@ -94,14 +97,14 @@ def _read(array: Array, along: int) -> int:
     return max(read, default=min(array.shape[along], 1))
 
 
-def _order(emitter: Emitter, op: Op) -> Keys | Less:
+def _order(emitter: Callable[[], Emitter], op: Op) -> Keys | Less:
     (block,) = op.inner
     found = sort_keys(op.mlir.regions[0])
     if found is None:
 
         def less(left: Sequence[Element], right: Sequence[Element]) -> Value:
             given = [element for pair in zip(left, right, strict=True) for element in pair]
-            (flag,) = combine(emitter, block, given)
+            (flag,) = combine(emitter(), block, given)
             assert isinstance(flag, Value)
             return flag
 
@@ -119,7 +122,7 @@ def _order(emitter: Emitter, op: Op) -> Keys | Less:
     arrays = [_array(block, key.value) for key in found]
 
     def compute(record: Sequence[Element]) -> list[Value]:
-        computation = Computation(emitter, block, dict(zip(block.arguments[::2], record, strict=True)))
+        computation = Computation(emitter(), block, dict(zip(block.arguments[::2], record, strict=True)))
         values = []
         for array, key in zip(arrays, found, strict=True):
             value = computation.element(array)

@@ -39,6 +39,11 @@ class RadixSort(InParts):
         return -(-self.width // _DIGIT_BITS)
 
     @property
+    def cost(self) -> int:
+        """What a call takes, in ns on a Zen 5: each digit has a table, which is cleared and summed up."""
+        return self.digits * (self.count * 7 // 8 + 80)
+
+    @property
     def word_bytes(self) -> int:
         return int(self.kind[1:]) // 8
 

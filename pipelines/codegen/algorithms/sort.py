@@ -1,13 +1,13 @@
 """Stable sorts of the rows of several arrays along one dimension.
 
 Source: StableHLO spec "sort". By keys (``sort_keys.py``): the few first of some hundred elements are extracted one
-after the other, all of them move to their ranks; the few first of many are selected; others are sorted by the digits
-of their keys. By any other comparator: insertion into short
-runs, which are merged.
+after the other, all of them move to their ranks; the first ones of many are taken out of a tree; others are sorted by
+the digits of their keys. By any other comparator: insertion into short runs, which are merged.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +19,8 @@ from hloforge.pipelines.codegen.algorithms.places import divided, each, flat
 from hloforge.pipelines.codegen.algorithms.radix_sort import RadixSort
 from hloforge.pipelines.codegen.algorithms.rank_sort import padded, write_ranks
 from hloforge.pipelines.codegen.algorithms.scratch import part
-from hloforge.pipelines.codegen.algorithms.select_first import SelectFirst
 from hloforge.pipelines.codegen.algorithms.sort_keys import Keys, word_of
+from hloforge.pipelines.codegen.algorithms.tree_selection import TreeSelection
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value
 
@@ -29,10 +29,8 @@ Reader = Callable[[Sequence[Number]], Element]
 
 # Up to so many elements with keys of 32 bits, and of more, ranks are counted: where digits take longer, on a Zen 4.
 _RANKED, _RANKED_WIDE = 128, 192
-# Up to so many first elements are selected instead of sorting all.
-_SELECTED = 160
-# Comparisons up to which first elements are extracted.
-_EXTRACTED = 16384
+# What an element that is extracted takes, and one for each time that runs are merged, in ns.
+_EXTRACTED, _MERGED = 12, 2
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Sort:
         if self._is_ranked:
             return sum(-(-size // 64) * 64 for size in (*self._key_bytes, padded(self.n) * 4))
         if self._is_selected:
-            return self._selection.scratch + self._key_bytes[0]
+            return self._selection.scratch
         return self._radix_bytes + (4 * self.n if len(self._keys.widths) > 1 else 0)
 
     @property
@@ -94,11 +92,8 @@ class Sort:
 
     @property
     def _is_extracted(self) -> bool:
-        if len(self._keys.widths) > 1 or self._keys.widths[0] > MOST_BITS:
-            return False
-        if self._is_ranked:
-            return 2 * self.count <= self.n
-        return self.count * self.n <= _EXTRACTED
+        is_narrow = len(self._keys.widths) == 1 and self._keys.widths[0] <= MOST_BITS
+        return is_narrow and self._is_ranked and 2 * self.count <= self.n
 
     @property
     def _extraction(self) -> ExtractFirst:
@@ -110,11 +105,32 @@ class Sort:
 
     @property
     def _is_selected(self) -> bool:
-        return len(self._kinds) == 1 and self.count <= min(_SELECTED, self.n // 8)
+        if len(self._kinds) > 1 or self.count == self.n or (self._kinds == [I32] and self._is_ranked):
+            return False
+        return self._selection.cost < self._cost_of_all
 
     @property
-    def _selection(self) -> SelectFirst:
-        return SelectFirst(self.count, self.n, self._kinds[0])
+    def _selection(self) -> TreeSelection:
+        return TreeSelection(self.count, self.n, self._keys.widths[0])
+
+    @cached_property
+    def cost(self) -> int:
+        """What a row takes, in ns on a Zen 5."""
+        return self._cost + (self.n // 3 if self.inner > 1 else 0)
+
+    @property
+    def _cost(self) -> int:
+        if not isinstance(self.order, Keys):
+            return int(_MERGED * self.n * max(1.0, math.log2(max(self.n, 1))))
+        if self._is_extracted:
+            return _EXTRACTED * self.count
+        return self._selection.cost if self._is_selected else self._cost_of_all
+
+    @property
+    def _cost_of_all(self) -> int:
+        if self._is_ranked:
+            return 40 + padded(self.n) * self.n // 20
+        return sum(self._radix(number).cost for number in range(len(self._keys.widths)))
 
     def _radix(self, key: int) -> RadixSort:
         width = self._keys.widths[key]
@@ -171,11 +187,11 @@ class _Row:
             found = merged.write(self.function, self.memory, self.read, self.plan.order)
             self._copy(lambda place: place, sources=found)
         elif self.plan._is_extracted:
-            self._by_extraction()
+            self._by_selection(self.plan._extraction)
         elif self.plan._is_ranked:
             self._by_ranks()
         elif self.plan._is_selected:
-            self._by_selection()
+            self._by_selection(self.plan._selection)
         else:
             self._by_digits()
 
@@ -220,17 +236,9 @@ class _Row:
             with function.if_(rank < self.plan.count):
                 self._move(place, rank)
 
-    def _by_extraction(self) -> None:
+    def _by_selection(self, selection: ExtractFirst | TreeSelection) -> None:
         keys = self.plan._keys
-        numbers = self.plan._extraction.write(
-            self.function, self.memory, lambda place: keys.compute(self.read(place))[0]
-        )
-        self._copy(lambda place: numbers.at(place).as_(I64, signed=False))
-
-    def _by_selection(self) -> None:
-        selection = self.plan._selection
-        keys = self._keys_in(part(self.memory, selection.scratch))
-        numbers = selection.write(self.function, self.memory, keys[0])
+        numbers = selection.write(self.function, self.memory, lambda place: keys.compute(self.read(place))[0])
         self._copy(lambda place: numbers.at(place).as_(I64, signed=False))
 
     def _by_digits(self) -> None:

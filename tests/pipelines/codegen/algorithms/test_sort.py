@@ -115,6 +115,27 @@ def test_sorts_by_keys_are_stable(found: dict[str, Any]) -> None:
         np.testing.assert_array_equal(_bits(one), _bits(np.take_along_axis(array, order, 1)))
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("element", ["i8", "ui8", "i16", "f16", "bf16", "i32", "ui32", "f32", "i64", "ui64", "f64"])
+@pytest.mark.parametrize(("n", "kept"), [(20, 3), (150, 4), (1000, 1), (1000, 30), (5000, 64), (270_000, 3)])
+def test_the_first_of_equal_keys_and_of_the_greatest(n: int, kept: int, element: str, descending: bool) -> None:
+    """Keys that come last of all are asked for: of integers all ones, as of those that a selection has taken."""
+    random = np.random.default_rng(n)
+    bits, others = np.dtype(_TYPES[element]).itemsize * 8, 2 * kept // 3
+    ones = {"u": 0 if descending else -1, "i": 1 << (bits - 1) if descending else (1 << (bits - 1)) - 1}
+    last = ones.get(np.dtype(_TYPES[element]).kind, -1 if descending else (1 << (bits - 1)) - 1) % (1 << bits)
+    words = np.full((1, n, 1), last, f"u{bits // 8}")
+    words[0, random.permutation(n)[:others], 0] = random.integers(1, 3, others)
+    numbers, places = words.view(_TYPES[element]), np.arange(n, dtype=np.int32).reshape(1, n, 1)
+    elements, keys = (element, "i32"), [Key(0, descending)]
+    sort = Sort(1, n, 1, elements, Keys.of(elements, keys), kept)
+    assert sort._is_selected or sort._is_extracted
+    found = _run(sort, [numbers, places])
+    order = _sorted_places([numbers], keys)[:, :kept]
+    np.testing.assert_array_equal(found[1], order)
+    np.testing.assert_array_equal(_bits(found[0]), np.take_along_axis(words, order, 1))
+
+
 @pytest.mark.parametrize("elements", [("bf16", "f64"), ("f64", "f64", "i32"), ("i32", "i64")])
 def test_keys_of_more_than_a_word(elements: tuple[str, ...]) -> None:
     random = np.random.default_rng(5)
