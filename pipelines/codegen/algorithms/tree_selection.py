@@ -17,12 +17,10 @@ from hloforge.pipelines.codegen.algorithms.places import each, while_
 from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.algorithms.sort_keys import word_of
 from hloforge.pipelines.codegen.lang.functions import Array, Function
-from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value, bits_of, element_of, lanes_of
+from hloforge.pipelines.codegen.lang.values import I32, I64, Value, bits_of, element_of, lanes_of
 
 # Keys of a node.
 _LEAST_LANES, _MOST_LANES = 8, 64
-# Keys that are computed before their minima are, so that they are still in a first-level cache.
-_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
@@ -111,24 +109,12 @@ class TreeSelection(InParts):
                 with each(function, size, nodes * lanes) as place:
                     array.put(greatest, place)
 
-        def keys(start: Number, stop: Number) -> None:
-            with each(function, start, stop) as place:
-                levels[0].put(key(place).as_(self.kind, signed=False), place)
-
-        nodes, lanes = self.levels[0]
-        at_once = _AT_ONCE // lanes
-        if nodes <= at_once:
-            keys(0, self.count)
-            if nodes > 1:
-                _write_minima(levels[0], levels[1], 0, nodes, lanes)
-        else:
-            with each(function, 0, nodes, at_once) as first:
-                end = (first + at_once).minimum(nodes)
-                keys(first * lanes, (end * lanes).minimum(self.count))
-                _write_minima(levels[0], levels[1], first, end, lanes)
-        for level in range(1, len(levels) - 1):
-            nodes, lanes = self.levels[level]
-            _write_minima(levels[level], levels[level + 1], 0, nodes, lanes)
+        # All keys and then their minima: numbers that come from memory come faster in one loop than in pieces.
+        with each(function, 0, self.count) as place:
+            levels[0].put(key(place).as_(self.kind, signed=False), place)
+        for source, target, (nodes, lanes) in zip(levels, levels[1:], self.levels, strict=False):
+            with each(function, 0, nodes) as node:
+                target.put(_least(source.at(node * lanes, lanes)), node)
 
     def _taken(self, function: Function, levels: list[Array], least: Value, top: Value) -> tuple[Value, Value, Value]:
         """Take the least key: its place, the least of those left, and the highest node without it."""
@@ -166,11 +152,6 @@ class TreeSelection(InParts):
             return [place + 1, count + is_greatest.as_(I64, signed=False)]
 
         while_(function, [function.index(0), found], is_left, take)
-
-
-def _write_minima(source: Array, target: Array, first: Number, end: Number, lanes: int) -> None:
-    with each(source.pointer.function, first, end) as node:
-        target.put(_least(source.at(node * lanes, lanes)), node)
 
 
 def _least(node: Value) -> Value:
