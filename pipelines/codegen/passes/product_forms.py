@@ -34,6 +34,7 @@ from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.factor_strides import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
+from hloforge.pipelines.codegen.passes.patches import in_patches
 from hloforge.pipelines.codegen.passes.repeated_factors import of_repeated_factors
 from hloforge.pipelines.codegen.passes.unread_positions import without_unread_positions
 from hloforge.pipelines.codegen.passes.weight_gradients import features_last
@@ -222,6 +223,7 @@ class LegalizeProductForms(PatternPass):
     patterns: ClassVar[tuple[Pattern, ...]] = (
         *as_zeros,
         *without_unread_positions,
+        *in_patches,
         *as_product,
         *features_last,
         *by_parts,
