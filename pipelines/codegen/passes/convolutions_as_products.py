@@ -61,14 +61,16 @@ class Dimension:
         return self.image == 1 and self.steps[0] == 1 and self.steps[1] == 1
 
 
+def has_one_group(op: ir.Operation) -> bool:
+    """Whether a convolution multiplies something of known sizes, all features by all."""
+    groups = number_of(op, "feature_group_count") * number_of(op, "batch_group_count")
+    return is_static(op) and not multiplies_nothing(op) and groups == 1
+
+
 @pattern("stablehlo.convolution")
 def as_product(op: ir.Operation) -> Replacement:
     """Multiply where no result sums over positions of the window."""
-    if (
-        not is_static(op)
-        or multiplies_nothing(op)
-        or number_of(op, "feature_group_count") * number_of(op, "batch_group_count") > 1
-    ):
+    if not has_one_group(op):
         return NoMatch("of unknown or no size, or of groups")
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     found = dimensions(op, numbers)

@@ -34,8 +34,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.emission import emit, i64_matrix
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
-from hloforge.pipelines.codegen.passes.convolutions_as_products import Dimension, dimensions, number_of
+from hloforge.pipelines.codegen.passes.convolutions_as_products import Dimension, dimensions, has_one_group
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 # Elements of a patch that have to lie beside each other in the image; of gradients by weights a pair, or as many as
@@ -68,11 +67,7 @@ class _Apart:
 @pattern("stablehlo.convolution")
 def in_patches(op: ir.Operation) -> Replacement:
     """Take apart what counts patches and what is in one."""
-    if (
-        not is_static(op)
-        or multiplies_nothing(op)
-        or number_of(op, "feature_group_count") * number_of(op, "batch_group_count") > 1
-    ):
+    if not has_one_group(op):
         return NoMatch("of unknown or no size, or of groups")
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     found = dimensions(op, numbers)
