@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hloforge.dialect import ops
+from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
@@ -32,6 +34,8 @@ def resize(node: Node) -> Value:
         return _empty(x, axes, sizes)
     roi = node.known(1).reshape(-1) if node.has(1) and node.dims(1) != (0,) else None
     mode = node.attribute("coordinate_transformation_mode", "half_pixel")
+    row = x.element_type
+    x = _for_sums(node, x)
     outside: list[Array | None] = []
     for number, axis in enumerate(axes):
         ends = (0.0, 1.0) if roi is None else (float(roi[number]), float(roi[number + len(axes)]))
@@ -44,6 +48,7 @@ def resize(node: Node) -> Value:
         places: Array = _origins(mode, extent, sizes[number], exact(scales[number]), ends)
         outside.append((places < 0) | (places > extent - 1) if mode == "tf_crop_and_resize" else None)
         x = _resampled(node, x, axis, places, scales[number])
+    x = _rounded(x, row)
     for axis, beyond in zip(axes, outside, strict=True):
         if beyond is not None and beyond.any():
             mask = broadcast_to(along(lift(beyond), axis, x.rank), x.dims)
@@ -75,15 +80,38 @@ def upsample(node: Node) -> Value:
 
 def _by_scales(node: Node, scales: Array) -> Value:
     """The early versions: positions are multiples, and the nearest is the one below."""
-    x = node.value(0)
+    row = node.row()
     node.attributes.setdefault("nearest_mode", "floor")
+    x = _for_sums(node, node.value(0))
     for axis, scale in enumerate(scales):
         size = math.floor(x.dims[axis] * scale)
         if scale != 1.0:
             x = _resampled(
                 node, x, axis, _origins("asymmetric", x.dims[axis], size, np.float32(scale), (0.0, 1.0)), float(scale)
             )
-    return x
+    return _rounded(x, row)
+
+
+def _for_sums(node: Node, x: Value) -> Value:
+    """In which elements are mixed along all axes: what lies between two axes is not rounded, nor cut to a range."""
+    row = x.element_type
+    return x if _mode(node) == "nearest" or (row.is_float and row.bits >= 32) else cast(x, "f32")
+
+
+def _rounded(x: Value, row: ElementType) -> Value:
+    """Mixed elements as those of a type; integers are the nearest ones of its range, as in ONNX's reference."""
+    if x.element_type == row:
+        return x
+    if row.is_float:
+        return cast(x, row)
+    if row.bits < 32:
+        limits = ml_dtypes.iinfo(row.dtype)
+        x = ops.clamp(float(limits.min), x, float(limits.max))
+    return cast(ops.round_nearest_even(x), row)
+
+
+def _mode(node: Node) -> str:
+    return str(node.attribute("mode", "nearest"))
 
 
 def _has_scales(node: Node) -> bool:
@@ -128,7 +156,7 @@ def _origins(mode: str, extent: int, size: int, scale: np.floating[Any], ends: t
 def _resampled(node: Node, x: Value, axis: int, places: Array, scale: float) -> Value:
     """Elements at positions along an axis, between neighbours as ``mode`` says."""
     extent = x.dims[axis]
-    mode = node.attribute("mode", "nearest")
+    mode = _mode(node)
     if mode == "nearest":
         return take(x, lift(np.clip(_nearest(node, places), 0, extent - 1).astype(np.int32)), axis)
     if mode not in ("linear", "cubic", "bilinear"):
@@ -138,11 +166,7 @@ def _resampled(node: Node, x: Value, axis: int, places: Array, scale: float) -> 
     if node.attribute("exclude_outside", 0):
         weights = np.where((neighbours < 0) | (neighbours >= extent), 0.0, weights)
         weights = weights / weights.sum(1, keepdims=True)
-    neighbours = np.clip(neighbours, 0, extent - 1)
-    row = x.element_type
-    wide = x if row.is_float and row.bits >= 32 else cast(x, "f32")
-    result = _mixed(wide, axis, neighbours, weights)
-    return cast(result if row.is_float else ops.round_nearest_even(result), row)
+    return _mixed(x, axis, np.clip(neighbours, 0, extent - 1), weights)
 
 
 def _nearest(node: Node, places: Array) -> Array:
@@ -215,6 +239,8 @@ def _wide(node: Node) -> Any:
 
 def _sampled(x: Value, places: list[Value], mode: str, padding: str, corners: bool) -> Value:
     """The sum over the neighbours of each position in all axes."""
+    last = reads_features(x)
+    images = features_last(x) if last else x
     taps: list[list[tuple[Value, Value | None]]] = []
     for d, place in enumerate(places):
         extent = x.dims[2 + d]
@@ -224,14 +250,38 @@ def _sampled(x: Value, places: list[Value], mode: str, padding: str, corners: bo
     result: Value | None = None
     for choice in np.ndindex(*map(len, taps)):
         chosen = [taps[d][number] for d, number in enumerate(choice)]
-        part = read_at(x, [place for place, _ in chosen], padding, corners)
+        part = read_at(images, [place for place, _ in chosen], padding, corners, last)
         for _, weight in chosen:
             if weight is not None:
-                weight = cast(weight, part.element_type)
-                part = part * ops.broadcast_in_dim(weight, part.dims, [0, *range(2, part.rank)])
+                part = part * for_features(cast(weight, part.element_type), part.dims, last)
         result = part if result is None else result + part
     assert result is not None
-    return result
+    return features_first(result) if last else result
+
+
+# From so many features on, an element's features are read as vectors.
+_VECTOR = 16
+
+
+def reads_features(x: Value) -> bool:
+    """Whether places of images ``[n, c, spatial...]`` that arguments decide are read with features last.
+
+    What lies beside each other in the result does not in the image, but for the features of one place.
+    """
+    return x.dims[1] >= _VECTOR
+
+
+def features_last(x: Value) -> Value:
+    return ops.transpose(x, [0, *range(2, x.rank), 1])
+
+
+def features_first(x: Value) -> Value:
+    return ops.transpose(x, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def for_features(x: Value, dims: Sequence[int], last: bool) -> Value:
+    """``[n, positions...]`` for all features, which are the last dimension or the second."""
+    return ops.broadcast_in_dim(x, dims, [*range(x.rank)] if last else [0, *range(2, x.rank + 1)])
 
 
 def taps_of(place: Value, mode: str) -> list[tuple[Value, Value | None]]:
@@ -268,9 +318,13 @@ def _padded(place: Value, extent: int, padding: str, corners: bool) -> Value:
     return place
 
 
-def read_at(x: Value, places: list[Value], padding: str, corners: bool) -> Value:
-    """``[n, c, positions...]``: whole positions in an image, of which those outside are as ``padding`` says."""
-    n, c, *spatial = x.dims
+def read_at(x: Value, places: list[Value], padding: str, corners: bool, last: bool = False) -> Value:
+    """``[n, c, positions...]``: whole positions in an image, of which those outside are as ``padding`` says.
+
+    Args:
+        last: whether features are the last dimension, of the image and of the result.
+    """
+    n, c, spatial = x.dims[0], x.dims[-1 if last else 1], x.dims[1:-1] if last else x.dims[2:]
     grid = places[0].dims[1:]
     inside: Value | None = None
     flat: Value | None = None
@@ -281,10 +335,13 @@ def read_at(x: Value, places: list[Value], padding: str, corners: bool) -> Value
         index = cast(ops.clamp(0.0, at, float(extent - 1)), "s32")
         flat = index if flat is None else flat * extent + index
     assert inside is not None and flat is not None
-    lines = ops.reshape(x, [n, c, math.prod(spatial)])
     starts = ops.reshape(flat, [n, math.prod(grid), 1])
-    layout = ops.GatherDimensionNumbers([1], [2], [2], 2, [0], [0])
-    taken = ops.reshape(ops.gather(lines, starts, layout, [1, c, 1]), [n, c, *grid])
+    # Batches, the features that each place has, and the axis of places.
+    features, axis = (2, 1) if last else (1, 2)
+    layout = ops.GatherDimensionNumbers([features], [axis], [axis], 2, [0], [0])
+    lines = ops.reshape(x, [n, math.prod(spatial), c] if last else [n, c, math.prod(spatial)])
+    taken = ops.gather(lines, starts, layout, [1, 1, c] if last else [1, c, 1])
+    taken = ops.reshape(taken, [n, *grid, c] if last else [n, c, *grid])
     if padding != "zeros":
         return taken
-    return ops.select(ops.broadcast_in_dim(inside, taken.dims, [0, *range(2, taken.rank)]), taken, taken * 0)
+    return ops.select(for_features(inside, taken.dims, last), taken, taken * 0)
