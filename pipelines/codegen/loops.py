@@ -70,6 +70,8 @@ class NestWriter(StreamedSquares):
                 self._over(kept[:-1], lambda: self._by_sums(reduced, kept[-1]))
             else:
                 self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+        elif self._are_sum_tiles(kept, reduced):
+            self._over(kept[:-2], partial(self._by_sum_tiles, kept[-2], kept[-1], reduced[0]))
         elif self._are_row_trees(kept, reduced):
             self._over(kept[:-1], partial(self._by_row_trees, kept[-1], reduced[0]))
         elif self._are_extremes(reduced):

@@ -18,8 +18,8 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, is_float, lanes_of, vector_of
 from hloforge.pipelines.codegen.nest_loops import sum_of
 from hloforge.pipelines.codegen.row_blocks import is_extreme, is_orderless
-from hloforge.pipelines.codegen.row_sums import RowSumLoops
 from hloforge.pipelines.codegen.scalars import combine
+from hloforge.pipelines.codegen.sum_tiles import SumTileLoops
 from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitter
 
 # Numbers of a row at least, and vectors at most; blocks of rows at least, and what a term may cost, in sums.
@@ -29,7 +29,7 @@ _PART = 16
 _ORDERLESS = frozenset({"add", "maximum", "minimum"})
 
 
-class RowTreeLoops(RowSumLoops):
+class RowTreeLoops(SumTileLoops):
     """Writes such reductions."""
 
     def _are_row_trees(self, kept: Sequence[Group], reduced: Sequence[Group]) -> bool:
