@@ -36,6 +36,7 @@ from hloforge.pipelines.codegen.passes.convolutions_as_products import as_produc
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
 from hloforge.pipelines.codegen.passes.patches import in_patches
 from hloforge.pipelines.codegen.passes.repeated_factors import of_repeated_factors
+from hloforge.pipelines.codegen.passes.strided_points import without_steps
 from hloforge.pipelines.codegen.passes.unread_positions import without_unread_positions
 from hloforge.pipelines.codegen.passes.weight_gradients import features_last
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
@@ -224,6 +225,7 @@ class LegalizeProductForms(PatternPass):
         *as_zeros,
         *without_unread_positions,
         *in_patches,
+        *without_steps,
         *as_product,
         *features_last,
         *by_parts,

@@ -338,7 +338,8 @@ class Convolution:
         if not is_matrix and (self.inputs % arithmetic.group or not packing.positions_of(gemm.rhs, source.turns)):
             return None
         left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk, is_matrix)
-        return gemm, tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
+        found = tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
+        return gemm, tile_registers.keeping(gemm, found)
 
     def _pieces_by_registers(self, machine: Machine) -> int:
         lanes = machine.vector_bytes * 8 // bits_of(self.sums)

@@ -27,12 +27,13 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.chains import limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Number, Value, bits_of
-from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.products.arithmetic import BF16, Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
 from hloforge.pipelines.codegen.products.left_factors import OneRun, Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
-from hloforge.pipelines.codegen.products.operands import clamped
+from hloforge.pipelines.codegen.products.operands import clamped, strided
+from hloforge.pipelines.codegen.products.packing import row_units
 from hloforge.pipelines.codegen.products.tiled import TiledPlan, TiledProduct
 from hloforge.pipelines.framework.machine import Machine
 
@@ -51,6 +52,9 @@ _LEAST_ROWS = {I8: 5, BFLOAT: 9}
 _LEAST_WORK = 1 << 16
 # Rows of the left factor that are copied at once: with a strip, they fit the second-level cache.
 _CHUNK_ROWS = 512
+# Bytes of rows that stay in the second-level cache, which processors with these registers have 2 MiB of, beside strips;
+# and of strips that a piece of the work keeps at most.
+_ROWS_BYTES, _KEPT_BYTES = 1 << 19, 1 << 23
 # Multiplications of bytes or pairs in the time of one by vectors of f32.
 FASTER = 8
 # Registers: of sums from 0 on, of rows, of columns.
@@ -95,9 +99,30 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     tile = tile_of(gemm)
     fills = gemm.k % (arithmetic.group * _ROWS) == 0
     form = "turned" if gemm.lhs.column != 1 else "place" if fills else "widened"
-    chunk = chunk_of(gemm, tile, None if form == "place" else _CHUNK_ROWS, gemm.pieces(machine))
+    row_bytes = gemm.k * gemm.lhs.bytes
+    # Rows in place stay in the cache beside all strips, or are read again for each of them.
+    stays = form == "place" and gemm.m * row_bytes > _ROWS_BYTES >= strips_bytes(gemm, tile, arithmetic)
+    rows = _CHUNK_ROWS if form != "place" else max(_ROWS_BYTES // row_bytes, tile.rows) if stays else None
+    chunk = chunk_of(gemm, tile, rows, gemm.pieces(machine))
     left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, form)
-    return TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=gemm.strips)
+    found = TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=gemm.strips)
+    return keeping(gemm, found) if stays or form != "place" else found
+
+
+def strips_bytes(gemm: Gemm, tile: Tile, arithmetic: Arithmetic) -> int:
+    """Of all strips of a matrix, packed."""
+    columns = -(-gemm.n // tile.columns) * tile.columns
+    return row_units(arithmetic, gemm.k) * columns * arithmetic.unit_bytes
+
+
+def keeping(gemm: Gemm, found: TiledPlan) -> TiledPlan:
+    """The plan, with all strips kept where they would be packed for several chunks and there is room for them."""
+    tiles = -(-gemm.m // found.tile.rows)
+    chunks = -(-tiles // found.chunk)
+    times = chunks * (1 if any(gemm.rhs.batch) else gemm.count)
+    if found.strips is not None or times == 1 or strips_bytes(gemm, found.tile, found.arithmetic) > _KEPT_BYTES:
+        return found
+    return replace(found, keeps=True)
 
 
 def tile_of(gemm: Gemm) -> Tile:
@@ -190,6 +215,27 @@ class TileRegisterProduct(TiledProduct):
             with each(function, 0, size, _LANES) as number:
                 total, more = (function.offset(one, self.kind, number) for one in (memory, part))
                 function.store(function.load(total, kind) + function.load(more, kind), total)
+
+    def _finish(self, memory: Value, batch: Value, row: Value, columns: Sequence[Value]) -> None:
+        """Store a tile that waits in memory; sums that become bf16 are rounded by the processor's instruction.
+
+        It takes subnormal numbers for zero, as multiplying by these registers does, and rounds as ``Value.as_``.
+        """
+        function, tile, matrix, results = self.function, self.tile, self.results.matrix, self.results
+        is_rounded = matrix.kind == BFLOAT and self.kind == FLOAT and BF16 in self.gemm.extensions
+        if not (is_rounded and results.is_plain and matrix.column == 1):
+            super()._finish(memory, batch, row, columns)
+            return
+        kind, rounded = wide(FLOAT, _LANES), wide(BFLOAT, _LANES)
+        start = results.address(batch)
+        with each(function, 0, tile.rows) as number:
+            for place, column in enumerate(columns):
+                at = function.offset(memory, FLOAT, number * tile.columns + place * _LANES)
+                call = f"call {rounded} @llvm.x86.avx512bf16.cvtneps2bf16.512({function.load(at, kind)})"
+                address = None
+                if results.stores_tiles:
+                    address = strided(function, start, BFLOAT, [row + number, column], [matrix.row, 1])
+                results.put(function.emit(call, rounded), batch, row + number, column, address)
 
     def _keep(self, address: Callable[[int, int], Value], row: int) -> None:
         """Store the registers of sums.

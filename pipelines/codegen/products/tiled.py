@@ -83,6 +83,7 @@ class TiledPlan:
         chunk: tiles of rows in a unit.
         by_rows: whether all strips of a tile of rows follow each other, so that results are written row by row.
         strips: how the right factor was packed when the program was compiled; None where it is read as it is.
+        keeps: whether a piece of the work packs each strip once and keeps all of them, instead of one for each chunk.
     """
 
     tile: Tile
@@ -94,11 +95,12 @@ class TiledPlan:
     chunk: int
     by_rows: bool = False
     strips: Strips | None = None
+    keeps: bool = False
 
     @property
     def follow_strips(self) -> bool:
         """Whether all strips of a chunk follow each other, instead of all chunks of a strip."""
-        return self.by_rows or self.left.size > 0 or self.is_blocked
+        return self.by_rows or self.keeps or self.left.size > 0 or self.is_blocked
 
     @property
     def is_blocked(self) -> bool:
@@ -244,6 +246,8 @@ def _areas(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
     size, tile = bits_of(gemm.sums) // 8, found.tile
     packs = found.packs_right and found.strips is None
     right = packing.strip_bytes(tile, found.arithmetic, found.steps) if packs else 0
+    if found.keeps:
+        right = _whole(right) * -(-gemm.n // tile.columns)
     waiting = found.chunk * tile.rows * tile.columns * size if found.is_blocked else 0
     return _whole(right), _whole(found.left.size), _whole(waiting)
 
@@ -294,7 +298,7 @@ class TiledProduct:
         self.vectors: list[Value] = []
         right, left, _ = _areas(gemm, found)
         right = 0 if is_packed else right
-        self.strip = self.copied = self.waiting = scratch
+        self.strip = self.kept = self.copied = self.waiting = scratch
         if scratch is not None:
             self.copied = function.offset(scratch, I8, right)
             self.waiting = function.offset(scratch, I8, right + left)
@@ -308,6 +312,13 @@ class TiledProduct:
             if self.plan.follow_strips:
                 batch, chunk, strip = split_index(function, unit, counts)
                 self.packs = None
+                if self.plan.keeps:
+                    # The piece's first turn through the strips packs them, and so does each further matrix's.
+                    self.packs = unit - first < counts[2]
+                    if any(gemm.rhs.batch):
+                        self.packs = self.packs | chunk.equals(0)
+                    assert self.kept is not None
+                    self.strip = strided(function, self.kept, I8, [strip], [self._strip_bytes])
             else:
                 batch, strip, chunk = split_index(function, unit, (counts[0], counts[2], counts[1]))
                 self.packs = chunk.equals(0) | unit.equals(first)

@@ -126,6 +126,17 @@ def test_tile_registers(size: tuple[int, int, int], kind: str) -> None:
             check(found, at_end="r" in turned)
 
 
+@pytest.mark.parametrize("turned", ["", "l", "r"])
+@pytest.mark.parametrize(("kind", "out"), [("i8", "i32"), ("bfloat", "float"), ("bfloat", "bfloat")])
+def test_strips_are_kept_for_further_rows(kind: str, out: str, turned: str) -> None:
+    """Rows in place or copied in several chunks, of several matrices, which may have one right factor."""
+    for rows, terms in ((1100, 512), (1100, 70)):
+        gemm = replace(product(rows, terms, 70, kind, batch=(3,), turned=turned, out=out), extensions=WITH_TILES)
+        for one in (gemm, replace(gemm, rhs=replace(gemm.rhs, batch=(0,)))):
+            assert tile_registers.plan(one, HOST).keeps
+            check(one)
+
+
 def test_processes_without_tile_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linux may refuse them: the same product by vectors, in the same memory."""
     monkeypatch.setattr(tile_registers, "_REQUEST", 0)
