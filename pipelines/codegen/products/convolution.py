@@ -339,7 +339,7 @@ class Convolution:
             return None
         left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk, is_matrix)
         found = tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
-        return gemm, tile_registers.keeping(gemm, found)
+        return gemm, tile_registers.keeping(gemm, found, self._pieces_by_registers(machine))
 
     def _pieces_by_registers(self, machine: Machine) -> int:
         lanes = machine.vector_bytes * 8 // bits_of(self.sums)

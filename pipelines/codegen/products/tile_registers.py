@@ -106,7 +106,7 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     chunk = chunk_of(gemm, tile, rows, gemm.pieces(machine))
     left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, form)
     found = TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=gemm.strips)
-    return keeping(gemm, found) if stays or form != "place" else found
+    return keeping(gemm, found, 0 if stays else gemm.pieces(machine)) if stays or form != "place" else found
 
 
 def strips_bytes(gemm: Gemm, tile: Tile, arithmetic: Arithmetic) -> int:
@@ -115,12 +115,15 @@ def strips_bytes(gemm: Gemm, tile: Tile, arithmetic: Arithmetic) -> int:
     return row_units(arithmetic, gemm.k) * columns * arithmetic.unit_bytes
 
 
-def keeping(gemm: Gemm, found: TiledPlan) -> TiledPlan:
-    """The plan, with all strips kept where they would be packed for several chunks and there is room for them."""
+def keeping(gemm: Gemm, found: TiledPlan, pieces: int) -> TiledPlan:
+    """The plan, with all strips kept where pieces would pack them for several chunks and there is room for them."""
     tiles = -(-gemm.m // found.tile.rows)
     chunks = -(-tiles // found.chunk)
     times = chunks * (1 if any(gemm.rhs.batch) else gemm.count)
-    if found.strips is not None or times == 1 or strips_bytes(gemm, found.tile, found.arithmetic) > _KEPT_BYTES:
+    # A piece that goes once through many strips at most would only spread them over more memory.
+    if found.strips is not None or times == 1 or chunks * gemm.count <= pieces:
+        return found
+    if strips_bytes(gemm, found.tile, found.arithmetic) > _KEPT_BYTES:
         return found
     return replace(found, keeps=True)
 
