@@ -82,7 +82,13 @@ class NestLoops:
             return {}
         kept = [group for group in self._groups if not nest.reductions or group.dims[0] in nest.dims]
         loops = [(symbol_of(place, group), group.size) for group in kept]
-        return dict(zip(kept, segments_of(loops, found.conditions, found.cost), strict=True))
+
+        def cost_of(loop: int, segment: Segment) -> int:
+            (d,) = kept[loop].dims
+            inside = places.counter(segment.size) + segment.start
+            return nest.accesses((*place[:d], inside, *place[d + 1 :]), self._in_memory).cost
+
+        return dict(zip(kept, segments_of(loops, found.conditions, found.cost, cost_of), strict=True))
 
     def _over(self, groups: Sequence[Group], body: Callable[[], None]) -> None:
         """Loops over groups, the first of which is shared out."""

@@ -10,7 +10,7 @@ Source: Griebl, Feautrier, Lengauer, "Index Set Splitting", 2000.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,6 +21,8 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 _BORDER = 8
 # Copies of a body, and what they may cost together, in sums: LLVM's time grows with them.
 _MOST_COPIES, _MOST_COST = 24, 1600
+# Pieces of one loop, each of which keeps only its own part of the body: arrays that are joined.
+_MOST_PIECES = 256
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,18 @@ def whole(size: int) -> list[Segment]:
 
 
 def segments_of(
-    loops: Sequence[tuple[Symbol | None, int]], conditions: Iterable[Condition], cost: int
+    loops: Sequence[tuple[Symbol | None, int]],
+    conditions: Iterable[Condition],
+    cost: int,
+    cost_of: Callable[[int, Segment], int],
 ) -> list[list[Segment]]:
     """The pieces of each of some loops inside each other.
 
     Args:
         loops: counters and sizes, from the outermost one; None for loops that are left whole.
         cost: of the body, in sums.
+        cost_of: what of it a piece of a loop keeps, by the loop's number: a join of many arrays is long, and each of
+            them is short.
     """
     cuts: list[set[int]] = [set() for _ in loops]
     numbers = {symbol: number for number, (symbol, _) in enumerate(loops) if symbol is not None}
@@ -65,7 +72,14 @@ def segments_of(
             cuts[numbers[symbol]] |= {cut for cut in changes if 0 < cut < size}
     found = [_cut(size, sorted(own)) for (_, size), own in zip(loops, cuts, strict=True)]
     copies = _copies(found)
-    if copies > _MOST_COPIES or copies * cost > _MOST_COST:
+    if copies <= _MOST_COPIES and copies * cost <= _MOST_COST:
+        return found
+    parted = [number for number, segments in enumerate(found) if len(segments) > 1]
+    if len(parted) == 1 and copies <= _MOST_PIECES:
+        (loop,) = parted
+        if sum(cost_of(loop, segment) for segment in found[loop]) <= _MOST_COST:
+            return found
+    else:
         # Inner loops alone, so that those have vectors at least where outer conditions are loop-invariant.
         found = [whole(size) for _, size in loops[:-1]] + found[-1:]
         copies = _copies(found)

@@ -115,6 +115,8 @@ def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:
 
 def nest_results(shape: Shape, leaves: Iterable[Any]) -> Any:
     """Flat results in the tuples of the result shape; a token is None."""
+    if shape.elements is not None and all(member.is_array for member in shape.elements):
+        return tuple(leaves)
     return _nest(shape, iter(leaves))
 
 

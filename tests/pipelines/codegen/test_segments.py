@@ -30,7 +30,7 @@ def test_pieces_cover_a_loop_and_conditions_are_known_in_them(
         Condition(Index(((symbols[number % len(sizes)], factor),), offset), limit)
         for number, factor, offset, limit in drawn
     ]
-    found = segments_of(list(zip(symbols, sizes, strict=True)), conditions, cost)
+    found = segments_of(list(zip(symbols, sizes, strict=True)), conditions, cost, lambda loop, segment: cost)
     for size, segments in zip(sizes, found, strict=True):
         assert [n for one in segments for n in range(one.start, one.stop)] == list(range(size))
     if any(len(segments) > 1 for segments in found[:-1]):
@@ -41,6 +41,27 @@ def test_pieces_cover_a_loop_and_conditions_are_known_in_them(
                 assert Condition(inside, limit).known == (0 <= condition.index.offset + factor * one.start < limit)
     copies = math.prod(len(segments) for segments in found)
     assert copies == 1 or cost <= 1600
+
+
+@pytest.mark.parametrize("own, pieces", [(2, 100), (17, 1)])
+def test_a_join_of_many_is_cut_where_each_piece_is_cheap(own: int, pieces: int) -> None:
+    row, column = Symbol(199), Symbol(49)
+    joined = [Condition(Index(((row, 1),)), limit) for limit in range(2, 200, 2)]
+    loops = [(row, 200), (column, 50)]
+    found = segments_of(loops, joined, 100 * own, lambda loop, segment: (own, 0)[loop])
+    assert [len(segments) for segments in found] == [pieces, 1]
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "")
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_join_of_many_is_numpys(axis: int) -> None:
+    rng = np.random.default_rng(axis)
+    parts = [rng.standard_normal((7 + n, 40) if axis == 0 else (40, 7 + n)).astype(np.float32) for n in range(40)]
+    with hloforge.Builder("joined") as builder:
+        given = [builder.parameter(n, f"f32[{one.shape[0]},{one.shape[1]}]", f"x{n}") for n, one in enumerate(parts)]
+        program = builder.build(hloforge.ops.concat_in_dim(given, axis))
+    executable = hloforge.compile(program)
+    np.testing.assert_array_equal(executable.load()(*parts), np.concatenate(parts, axis))
 
 
 @pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "")
