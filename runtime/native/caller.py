@@ -28,7 +28,7 @@ from hloforge.pipelines.codegen.kernel_program import CONSTANTS_AT, CONSTANTS_CO
 from hloforge.runtime.compile.direct.host import DirectError, is_available as runs_code
 from hloforge.runtime.compile.direct.objects import text_object
 from hloforge.runtime.compile.direct.relocatable import read
-from hloforge.runtime.native import pool, team
+from hloforge.runtime.native import foreign, pool, team
 from hloforge.runtime.native.library import Code, MappingError
 
 # Of an array: data, number of dimensions, sizes, element type, flags.
@@ -38,8 +38,8 @@ _PLAIN = 0x101
 # Words of a call's context, and of what it says of an array, of a place for an address, and of a dispatch.
 (
     ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, POOL, TIMES,
-    CLOCK, MEMORY_OF, TEAM, THREADS, THREADS_OF, PARALLEL, THREAD, SHARE, SHARES_POOL, WORDS,
-) = range(24)  # fmt: skip
+    CLOCK, MEMORY_OF, TEAM, THREADS, THREADS_OF, PARALLEL, THREAD, SHARE, SHARES_POOL, LOCK, YIELD, WORDS,
+) = range(26)  # fmt: skip
 FORM_WORDS, PLACE_WORDS, DISPATCH_WORDS = 4, 3, 3
 # Bytes of IREE's state of a dispatch, and where in it the pointers to arrays and the number of workgroups are. The
 # state of a workgroup follows.
@@ -57,8 +57,6 @@ declare void @llvm.x86.sse.ldmxcsr(ptr)
 
 define ptr @call(ptr %self, ptr %given, i64 %count) nounwind {{
 entry:
-  %before = alloca i32, align 4
-  %during = alloca i32, align 4
   %at = getelementptr i8, ptr %self, i64 {_DATA}
   %context = load ptr, ptr %at
   %answer = call ptr @word(ptr %context, i64 {ANSWER})
@@ -73,7 +71,7 @@ entry:
 next:
   %i = phi i64 [ 0, %entry ], [ %i.more, %taken ]
   %all = icmp eq i64 %i, %arrays
-  br i1 %all, label %bind, label %look
+  br i1 %all, label %start, label %look
 look:
   %object = call ptr @word(ptr %given, i64 %i)
   %own.kind = call ptr @word(ptr %object, i64 1)
@@ -134,13 +132,30 @@ taken:
   store ptr %data, ptr %address.at
   %i.more = add i64 %i, 1
   br label %next
-bind:
+start:
+  %save = call ptr @word(ptr %context, i64 {SAVE})
+  %thread = call ptr %save()
+  call void @execute(ptr %context)
+  %restore = call ptr @word(ptr %context, i64 {RESTORE})
+  call void %restore(ptr %thread)
+  %yes = call ptr %answer(i64 1)
+  ret ptr %yes
+no:
+  %refused = call ptr %answer(i64 0)
+  ret ptr %refused
+}}
+
+define internal void @execute(ptr %context) noinline nounwind {{
+entry:
+  %before = alloca i32, align 4
+  %during = alloca i32, align 4
+  %addresses = call ptr @word(ptr %context, i64 {ADDRESSES})
   %patches.p = call ptr @word(ptr %context, i64 {PATCHES})
   %patches = ptrtoint ptr %patches.p to i64
   %places = call ptr @word(ptr %context, i64 {PLACES})
   br label %patch
 patch:
-  %p = phi i64 [ 0, %bind ], [ %p.more, %write ]
+  %p = phi i64 [ 0, %entry ], [ %p.more, %write ]
   %bound = icmp eq i64 %p, %patches
   br i1 %bound, label %start, label %write
 write:
@@ -157,8 +172,6 @@ write:
   %p.more = add i64 %p, 1
   br label %patch
 start:
-  %save = call ptr @word(ptr %context, i64 {SAVE})
-  %thread = call ptr %save()
   call void @llvm.x86.sse.stmxcsr(ptr %before)
   %was = load i32, ptr %before
   %flushing = or i32 %was, {_FLUSHING}
@@ -194,13 +207,7 @@ alone:
   br label %leave
 leave:
   call void @llvm.x86.sse.ldmxcsr(ptr %before)
-  %restore = call ptr @word(ptr %context, i64 {RESTORE})
-  call void %restore(ptr %thread)
-  %yes = call ptr %answer(i64 1)
-  ret ptr %yes
-no:
-  %refused = call ptr %answer(i64 0)
-  ret ptr %refused
+  ret void
 }}
 
 define internal void @run(ptr %context, ptr %pool, i1 %helped) noinline nounwind {{
@@ -281,6 +288,7 @@ define internal ptr @word(ptr %table, i64 %number) alwaysinline nounwind {{
 }}
 {pool.TEXT}
 {team.text(globals())}
+{foreign.text(globals())}
 """
 
 
@@ -318,8 +326,7 @@ def function(context: np.ndarray[Any, Any], threads: int, framework: team.Framew
         framework: whose tensors may stand in for arrays, and whose threads help.
     """
     method = _method()
-    if threads > 1:
-        context[POOL] = pool.pool().at_least(threads - 1, _code().work)
+    _helped(context, threads)
     if framework is not None:
         context[MEMORY_OF] = framework.memory_of
         if context[POOL] and framework.threads and framework.parallel and framework.thread:
@@ -335,6 +342,28 @@ def function(context: np.ndarray[Any, Any], threads: int, framework: team.Framew
         context[CLOCK] = _address(ctypes.CDLL(None).clock_gettime)
     context[ARRAY_TYPE] = id(np.ndarray)
     return make(ctypes.addressof(method), context, None)
+
+
+def handled(context: np.ndarray[Any, Any], threads: int) -> int:
+    """What XLA's custom calls name a program by, whose one frame calls take in turn.
+
+    Args:
+        context, threads: as of ``function``.
+    """
+    _helped(context, threads)
+    context[LOCK], context[YIELD] = 0, _address(ctypes.CDLL(None).sched_yield)
+    address: int = context.__array_interface__["data"][0]
+    return address
+
+
+def handler() -> int:
+    """The address of the function that XLA calls."""
+    return _code().handle
+
+
+def _helped(context: np.ndarray[Any, Any], threads: int) -> None:
+    if threads > 1:
+        context[POOL] = pool.pool().at_least(threads - 1, _code().work)
 
 
 def _address(name: Any) -> int:
@@ -360,6 +389,7 @@ class _Entries:
     memory: Code
     call: int
     work: int
+    handle: int
 
 
 @cache
@@ -372,10 +402,10 @@ def _code() -> _Entries:
     memory = Code(section.size)
     memory.memory[: section.size] = section.data
     memory.protect(0, section.size, mmap.PROT_READ | mmap.PROT_EXEC)
-    call, work = (memory.start + unit.defined[name].value for name in ("call", "work"))
+    call, work, handle = (memory.start + unit.defined[name].value for name in ("call", "work", "handle"))
     # Helpers run it until the process has ended, after the interpreter has.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
-    _KEPT.append(entries := _Entries(memory, call, work))
+    _KEPT.append(entries := _Entries(memory, call, work, handle))
     return entries
 
 

@@ -73,6 +73,27 @@ def native_program(source: str | PathLike[str] | bytes) -> NativeProgram | None:
     return NativeProgram(library, constants, schedule)
 
 
+class _Context(np.ndarray[Any, Any]):
+    """A context that keeps alive what it refers to."""
+
+    kept: Any = None
+
+
+@dataclass(frozen=True)
+class Handled:
+    """A program that custom calls of XLA's run (``foreign.py``).
+
+    Attributes:
+        address: what they name it by.
+        inside: the parameters that results lie in, by the numbers of these.
+        kept: must live as long as an executable may call it.
+    """
+
+    address: int
+    inside: Mapping[int, int]
+    kept: _Context
+
+
 class NativeCalls:
     """Calls of a program, from any number of threads.
 
@@ -197,6 +218,17 @@ class NativeCalls:
             times: where calls are to write when each dispatch ends.
             framework: as of ``write``.
         """
+        return caller.function(self._context(times), self._threads, framework)
+
+    def handled(self) -> Handled | None:
+        """The program for custom calls of XLA's; None of one that calls the host, decides sizes, or needs much memory
+        that would be kept."""
+        if self._host is not None or self._bounded or self._most < 1:
+            return None
+        context = self._context()
+        return Handled(caller.handled(context, self._threads), self._inside, context)
+
+    def _context(self, times: np.ndarray[Any, Any] | None = None) -> _Context:
         program, schedule = self._program, self._program.schedule
         transient = aligned_bytes(schedule.transient)
         known = {schedule.arrays: _address(transient), schedule.arrays + 1: _address(program.constants)}
@@ -244,7 +276,7 @@ class NativeCalls:
             parts,
             state,
         )
-        return caller.function(context, self._threads, framework)
+        return context
 
 
 def _beginning(one: Bounded, results: Sequence[np.ndarray[Any, Any]], number: int) -> np.ndarray[Any, Any]:
@@ -256,12 +288,6 @@ def _beginning(one: Bounded, results: Sequence[np.ndarray[Any, Any]], number: in
     count = math.prod(sizes)
     found = whole.reshape(-1)[:count].reshape(sizes)
     return found.copy() if count * _LEAST_PART < whole.size else found
-
-
-class _Context(np.ndarray[Any, Any]):
-    """A context that keeps alive what it refers to."""
-
-    kept: Any = None
 
 
 def _words(rows: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:

@@ -411,9 +411,9 @@ class Session(Background):
         return devices.memory(self._device)
 
     @property
-    def is_native(self) -> bool:
-        """Whether calls go without IREE's runtime, which has to be shown memory that may be written."""
-        return self._native is not None
+    def native(self) -> NativeCalls | None:
+        """Calls without IREE's runtime, which has to be shown memory that may be written; None where it is needed."""
+        return self._native
 
     @property
     def signature(self) -> Signature:

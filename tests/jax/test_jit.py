@@ -149,23 +149,25 @@ def test_callbacks(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_donated_arrays_are_updated_in_place_unless_somebody_looks() -> None:
     step = hloforge.jit(lambda state, x: (state.at[3].set(x), x + 1), donate_argnums=0)
-    state, x = step(jnp.zeros(1 << 16), jnp.float32(1))
+    state, x = step(jnp.zeros(1 << 16), jnp.float32(0))
+    # JAX calls from now on: it copies once what a call from Python has made.
+    state, x = step(state, x)
     address = state.unsafe_buffer_pointer()
-    for _ in range(3):
+    for _ in range(2):
         given = state
         state, x = step(state, x)
         assert given.is_deleted()
         assert state.unsafe_buffer_pointer() == address
-    assert float(state[3]) == 4
+    assert float(state[3]) == 3
     view = np.asarray(state)
     new, x = step(state, x)
-    assert view[3] == 4 and float(new[3]) == 5
-    with pytest.raises(RuntimeError, match="deleted"):
-        state + 1
+    assert view[3] == 3 and float(new[3]) == 4
     # Passed twice: the other use sees what was there.
     both = hloforge.jit(lambda a, b: (a.at[0].set(9.0), b + 1), donate_argnums=0)
-    first, second = both(new, new)
-    assert float(first[0]) == 9 and float(second[0]) == 1
+    for _ in range(3):
+        first, second = both(new, new)
+        assert float(first[0]) == 9 and float(second[0]) == 1 and new.is_deleted()
+        new = jnp.zeros(1 << 16)
     assert_same(step(np.zeros(1 << 16, np.float32), 1.0)[0][3], jnp.float32(1))
 
 

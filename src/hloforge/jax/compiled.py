@@ -11,8 +11,9 @@ import numpy as np
 
 from hloforge import api
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
-from hloforge.jax import donation, platform
+from hloforge.jax import direct, donation, platform
 from hloforge.jax.arrays import LARGE, leaf_to_numpy, result_maker, writable
+from hloforge.jax.direct import Direct
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.session.session import Session
@@ -139,6 +140,7 @@ class Compiled:
         self._dtypes = [np.dtype(_dtype(aval)) for aval in convention.in_avals]
         self._makers = [result_maker(aval) for aval in convention.out_avals] if _is_static(convention) else None
         self._donated = self._donated_codecs()
+        self._direct = self._found_direct()
         # Results of sizes that a call decides may be large.
         self._is_large = any(not c.shape.is_static or c.byte_count >= LARGE for c in self.session.results)
 
@@ -148,6 +150,34 @@ class Compiled:
         given = {number for number, leaf in enumerate(self._kept) if leaf in self._convention.donated}
         given.update(self._convention.changed.values())
         return {number: codec for number, codec in enumerate(codecs) if number in given and codec.donated}
+
+    def _found_direct(self) -> Direct | None:
+        convention = self._convention
+        if self._makers is None or convention.tokens or convention.changed or convention.captured:
+            return None
+        avals = (*convention.in_avals, *convention.out_avals)
+        if any(aval.dtype == jax.dtypes.float0 for aval in avals):
+            return None
+        return direct.direct(self.session, convention.out_avals, convention.first)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether ``traced`` can be asked."""
+        return self._direct is not None
+
+    def traced(self, leaves: Sequence[Any]) -> Any:
+        """The result, as JAX traces a call of the program."""
+        kept = leaves if self._all else [leaves[number] for number in self._kept]
+        numbers = [
+            jax.random.key_data(leaf) if platform.is_key(aval) else leaf
+            for leaf, aval in zip(kept, self._convention.in_avals, strict=True)
+        ]
+        results = direct.call_p.bind(*self._convention.first, *numbers, program=self._direct)
+        made = [
+            platform.wrapped_keys(result, aval) if platform.is_key(aval) else result
+            for result, aval in zip(results, self._convention.out_avals, strict=True)
+        ]
+        return self.out_tree.unflatten(made)
 
     @property
     def in_tree(self) -> Any:
@@ -205,7 +235,7 @@ class Compiled:
 
     def _arrays(self, kept: Sequence[Any]) -> list[Any]:
         arrays = [leaf_to_numpy(leaf, dtype) for leaf, dtype in zip(kept, self._dtypes, strict=True)]
-        return arrays if self.session.is_native else [writable(array) for array in arrays]
+        return arrays if self.session.native is not None else [writable(array) for array in arrays]
 
     def _called(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """The flat results of the session."""
@@ -224,7 +254,7 @@ class Compiled:
         for number, (leaf, dtype) in enumerate(zip(kept, self._dtypes, strict=True)):
             if number not in self._donated or type(leaf) is not platform.Array:
                 array = leaf_to_numpy(leaf, dtype)
-                arguments[number] = array if self.session.is_native else writable(array)
+                arguments[number] = array if self.session.native is not None else writable(array)
         for number, codec in self._donated.items():
             if arguments[number] is None:
                 arguments[number] = donation.take(kept[number], codec)

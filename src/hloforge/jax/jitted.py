@@ -19,6 +19,10 @@ from hloforge.runtime.session.session import Session
 
 # Signatures whose avals are compared one by one before all are looked up.
 _RECENT = 4
+# Signatures that JAX does not tell as they were called, after which it is not asked any more.
+_MOST_MISSES = 8
+# What XLA says of an array that is donated and passed a second time, of which it makes no copy.
+_GIVEN_TWICE = "previously donated in the same call"
 
 
 @overload
@@ -70,8 +74,16 @@ class _Entry:
         self.tree, self.avals, self.context, self.compiled = tree, avals, context, compiled
 
 
+class _UnknownError(Exception):
+    """Nothing is compiled yet for arguments like these."""
+
+
 class Jitted:
-    """What ``hloforge.jit`` returns."""
+    """What ``hloforge.jit`` returns.
+
+    The first call of a signature compiles it and runs it from Python. Later ones are JAX's (``direct.py``), where the
+    program is one that custom calls run.
+    """
 
     def __init__(
         self, function: Callable[..., Any], target: Target | str, options: dict[str, Any], **arguments: Any
@@ -84,12 +96,27 @@ class Jitted:
         self._has_static = any(self._static)
         self._recent: list[_Entry] = []
         self._found: dict[Any, Compiled] = {}
+        # By what JAX tells of arguments that it traces, and how often that was something else.
+        self._known: dict[Any, Compiled] = {}
+        self._misses = 0
+        self._direct: Any = jax.jit(functools.update_wrapper(functools.partial(self._traced), function), **arguments)
         self._lock = threading.RLock()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the function; arguments and result as its own."""
         if platform.is_tracing():
             return self._jax(*arguments, **named)
+        if self._known:
+            try:
+                return self._direct(*arguments, **named)
+            except _UnknownError:
+                pass
+            except NotImplementedError:  # the arguments lie on a device of another platform
+                self._be_indirect()
+            except jax.errors.JaxRuntimeError as error:
+                if _GIVEN_TWICE not in str(error):
+                    raise
+                self._be_indirect()
         if not self._has_static:
             leaves, tree = tree_flatten((arguments, named))
             compiled = self._recently(leaves, tree)
@@ -131,10 +158,39 @@ class Jitted:
             raise
         if compiled is None:
             compiled = self._compile(key, arguments, named)
+        self._know(compiled, tree, leaves, static, context)
         if not static and leaves and set(map(type, leaves)) == {platform.Array}:
             entry = _Entry(tree, tuple([leaf.aval for leaf in leaves]), context, compiled)
             self._recent = [entry, *self._recent[: _RECENT - 1]]
         return leaves, compiled
+
+    def _know(self, compiled: Compiled, tree: Any, leaves: Sequence[Any], static: Any, context: Any) -> None:
+        """Let the next call of arguments like these be JAX's."""
+        if self._misses > _MOST_MISSES:
+            return
+        if not compiled.is_direct:
+            self._be_indirect()
+            return
+        key = tree, tuple(map(platform.aval, leaves)), static, context
+        self._misses += key in self._known
+        self._known[key] = compiled
+        if self._misses > _MOST_MISSES:
+            self._be_indirect()
+
+    def _be_indirect(self) -> None:
+        self._misses = _MOST_MISSES + 1
+        self._known = {}
+
+    def _traced(self, *arguments: Any, **named: Any) -> Any:
+        """A call as JAX traces it. Raises _UnknownError."""
+        if platform.is_eager():  # without ``jit``, as JAX asks where it looks for NaN
+            return self._jax(*arguments, **named)
+        static, dynamic = self._split(arguments, named)
+        leaves, tree = tree_flatten(dynamic)
+        compiled = self._known.get((tree, tuple(map(platform.aval, leaves)), static, platform.context()))
+        if compiled is None:
+            raise _UnknownError
+        return compiled.traced(leaves)
 
     def _split(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
         """Static arguments with their types, and the others."""
@@ -190,8 +246,10 @@ class Jitted:
         """Forget what was compiled; the cache on disk stays."""
         with self._lock:
             self._found.clear()
+            self._known.clear()
             self._recent = []
         self._jax.clear_cache()
+        self._direct.clear_cache()
 
     def __repr__(self) -> str:
         return f"<hloforge.jit of {getattr(self, '__name__', 'a function')}, {len(self._found)} compiled>"

@@ -212,7 +212,12 @@ def context() -> Any:
 
 def is_tracing() -> bool:
     """Whether JAX traces or transforms on this thread, or runs without ``jit`` at all."""
-    return not core.trace_state_clean() or config.disable_jit.value
+    return not is_eager() or config.disable_jit.value
+
+
+def is_eager() -> bool:
+    """Whether JAX neither traces nor transforms on this thread."""
+    return core.trace_state_clean()
 
 
 def aval(leaf: Any) -> Any:
@@ -264,6 +269,11 @@ def key_data(leaf: Any) -> Any:
     return leaf._base_array
 
 
+def wrapped_keys(numbers: Any, aval: Any) -> Any:
+    """Typed keys of numbers that are traced."""
+    return prng.random_wrap(numbers, impl=aval.dtype._impl)
+
+
 def keys(numbers: Any, aval: Any) -> Any:
     """An array of typed keys from its numbers."""
     return prng.PRNGKeyArray(aval.dtype._impl, numbers)
@@ -283,6 +293,12 @@ def hold(reference: Any, array: Any) -> None:
 def is_key(aval: Any) -> bool:
     """Whether an aval is of typed keys."""
     return bool(jax.numpy.issubdtype(aval.dtype, jax.dtypes.prng_key))
+
+
+def plain_aval(aval: Any) -> Any:
+    """The physical aval without what is known of places."""
+    found = core.physical_aval(aval)
+    return core.ShapedArray(found.shape, found.dtype, weak_type=found.weak_type)
 
 
 def physical(aval: Any) -> Any:
