@@ -53,6 +53,21 @@ def test_an_operator_rounds_once(dtype: Any) -> None:
         assert (own != right.to(dtype)).double().mean() <= 0.01, name
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_running_sums_and_products_round_once(dtype: Any) -> None:
+    """PyTorch adds and multiplies running floats in the next wider type on the CPU."""
+    torch.manual_seed(0)
+    x = torch.randn(48, 72, dtype=dtype)
+
+    def running(x: Any) -> list[Any]:
+        return [x.cumsum(0), x.cumsum(1), (1 + x / 16).cumprod(1)]
+
+    found = torch.compile(running, backend="hloforge", fullgraph=True)(x)
+    for own, right in zip(found, running(x), strict=True):
+        # Sums in f64 that lie in the middle of two neighbours round to either.
+        assert (own != right).double().mean() <= 0.01
+
+
 def _orthogonal(x: Any, rounded: Callable[[Any], Any] = lambda value: value) -> Any:
     """Muon's Newton-Schulz iteration, rounded once for each operator."""
     first, second, third = 3.4445, -4.775, 2.0315

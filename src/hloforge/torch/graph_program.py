@@ -16,7 +16,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from hloforge import api
 from hloforge.jax import platform
-from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.devices import devices
 from hloforge.runtime.session.session import Session
 from hloforge.torch.bounded.sizes import Sizes, open_dims, opened
@@ -163,7 +163,8 @@ class GraphProgram:
         numbers = [n for n, each in enumerate(self._inputs) if isinstance(each, torch.Tensor)]
         self._varying = [n for n in numbers if n not in weights.numbers]
         self._draws = draws(graph)
-        self._traced = traced = _Traced(graph, self._inputs, self._bucket, room=self._room)
+        has_doubles = all(each.kind == "cpu" for each in parse_targets(target))
+        self._traced = traced = _Traced(graph, self._inputs, self._bucket, room=self._room, has_doubles=has_doubles)
         lowered = traced.lower(name, with_seed=self._draws)
         self._outputs = traced.outputs
         self._places = _places(traced.outputs)
@@ -323,9 +324,16 @@ class _Traced:
     """
 
     def __init__(
-        self, graph: fx.GraphModule, inputs: Sequence[Any], bucket: Bucket | None = None, *, room: int = 1
+        self,
+        graph: fx.GraphModule,
+        inputs: Sequence[Any],
+        bucket: Bucket | None = None,
+        *,
+        room: int = 1,
+        has_doubles: bool = False,
     ) -> None:
         self._graph, self._inputs, self._bucket, self._room = graph, inputs, bucket, room
+        self._has_doubles = has_doubles
         self._orders = [order_of(each) if isinstance(each, torch.Tensor) else None for each in inputs]
         self.outputs: list[Output] = []
         self.results: list[tuple[Order, torch.dtype]] = []
@@ -354,7 +362,7 @@ class _Traced:
             return traced.lower(lowering_platforms=(platform.PLATFORM,))
 
     def _run(self, arrays: Sequence[Any], seed: Any, reals: Sequence[Any]) -> list[Any]:
-        interpreter = Interpreter(seed, self._room)
+        interpreter = Interpreter(seed, self._room, has_doubles=self._has_doubles)
         if self._bucket is not None:
             self._bucket.open_in(interpreter.sizes, reals)
         given = iter(arrays)

@@ -187,10 +187,11 @@ class Interpreter:
     Args:
         seed: an array of JAX, an integer, from which random numbers are drawn; None if there are none.
         room: of ``Sizes``.
+        has_doubles: whether the target is known to compute f64.
     """
 
-    def __init__(self, seed: Any = None, room: int | None = None) -> None:
-        self._seed = seed
+    def __init__(self, seed: Any = None, room: int | None = None, *, has_doubles: bool = False) -> None:
+        self._seed, self._has_doubles = seed, has_doubles
         self._drawn = 0
         self.sizes = Sizes(room)
 
@@ -263,7 +264,7 @@ class Interpreter:
             value, said = self.sizes.padded((value, _fakes(node)))
             if _is_empty(node.target, value):
                 return pytree.tree_map(lambda each: jnp.zeros(each.shape, dtype_of(each.dtype)), value)
-            call = Call(node.target, value, said, self.key, *self._graphs)
+            call = Call(node.target, value, said, self.key, *self._graphs, has_doubles=self._has_doubles)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)
             result = _as_declared(function(call, *arguments, **named), call.value)
@@ -309,6 +310,7 @@ class Interpreter:
             self.sizes.padded(said),
             self.key,
             *self._graphs,
+            has_doubles=self._has_doubles,
             sizes=self.sizes,
             said=said,
             result=value,

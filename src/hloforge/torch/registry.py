@@ -47,6 +47,7 @@ class Call:
         run: runs a sub-graph on arrays: ``run(graph_module, arguments)``.
         counted: as ``run``, of a graph whose loops may keep the values of their turns: its results, and the most turns.
         note_turns: says to whoever calls the program how many turns such loops made.
+        has_doubles: whether the target is known to compute f64.
     """
 
     target: Any
@@ -56,6 +57,7 @@ class Call:
     run: Callable[..., Any] = field(repr=False)
     counted: Callable[..., tuple[Any, Any]] = field(repr=False)
     note_turns: Callable[[Any], None] = field(repr=False)
+    has_doubles: bool = field(default=False, kw_only=True)
 
     @property
     def dtype(self) -> np.dtype[Any]:

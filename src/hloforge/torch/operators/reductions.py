@@ -12,6 +12,8 @@ import numpy as np
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import Call, lowers, wider
 
+_DOUBLES = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
+
 
 def axes(x: Any, dims: Any) -> tuple[int, ...] | None:
     """Axes as numpy takes them: none means all."""
@@ -118,14 +120,25 @@ def min_all(call: Call, x: Any) -> Any:
 
 @lowers("aten.cumsum")
 def cumsum(call: Call, x: Any, dim: int, **_: Any) -> Any:
-    x = converted(x, wider(call.dtype))
+    x = converted(x, _of_running(call))
     return jnp.cumsum(x, dim) if x.ndim else x
 
 
 @lowers("aten.cumprod")
 def cumprod(call: Call, x: Any, dim: int, **_: Any) -> Any:
-    x = converted(x, wider(call.dtype))
+    x = converted(x, _of_running(call))
     return jnp.cumprod(x, dim) if x.ndim else x
+
+
+def _of_running(call: Call) -> np.dtype[Any]:
+    """The type of running sums and products: the next wider one, as PyTorch's on the CPU.
+
+    Roundings of narrow ones add up, and differences of two running sums (the decay between two places of a sequence)
+    are often far smaller than the sums. Targets that may lack f64 keep f32.
+    """
+    if call.has_doubles and call.dtype in _DOUBLES:
+        return _DOUBLES[call.dtype]
+    return wider(call.dtype)
 
 
 @lowers("aten.cummax")
