@@ -104,9 +104,7 @@ class Jitted:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the function; arguments and result as its own."""
-        if platform.is_tracing():
-            return self._jax(*arguments, **named)
-        if self._known:
+        if self._known and platform.is_eager():
             try:
                 return self._direct(*arguments, **named)
             except _UnknownError:
@@ -117,6 +115,8 @@ class Jitted:
                 if _GIVEN_TWICE not in str(error):
                     raise
                 self._be_indirect()
+        if platform.is_tracing():
+            return self._jax(*arguments, **named)
         if not self._has_static:
             leaves, tree = tree_flatten((arguments, named))
             compiled = self._recently(leaves, tree)

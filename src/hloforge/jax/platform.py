@@ -215,9 +215,8 @@ def is_tracing() -> bool:
     return not is_eager() or config.disable_jit.value
 
 
-def is_eager() -> bool:
-    """Whether JAX neither traces nor transforms on this thread."""
-    return core.trace_state_clean()
+# Whether JAX neither traces nor transforms on this thread.
+is_eager = core.trace_state_clean
 
 
 def aval(leaf: Any) -> Any:
