@@ -85,12 +85,10 @@ class Handled:
 
     Attributes:
         address: what they name it by.
-        inside: the parameters that results lie in, by the numbers of these.
         kept: must live as long as an executable may call it.
     """
 
     address: int
-    inside: Mapping[int, int]
     kept: _Context
 
 
@@ -220,13 +218,19 @@ class NativeCalls:
         """
         return caller.function(self._context(times), self._threads, framework)
 
-    def handled(self) -> Handled | None:
-        """The program for custom calls of XLA's; None of one that calls the host, decides sizes, or needs much memory
-        that would be kept."""
-        if self._host is not None or self._bounded or self._most < 1:
-            return None
-        context = self._context()
-        return Handled(caller.handled(context, self._threads), self._inside, context)
+    @property
+    def can_be_handled(self) -> bool:
+        """Whether custom calls of XLA's can run the program: it calls no host, decides no sizes, and its memory may be
+        kept."""
+        return self._host is None and not self._bounded and self._most > 0
+
+    def handled(self) -> Handled:
+        """The program for custom calls of XLA's. It takes the frame of a call that has ended."""
+        try:
+            context = self._free[None].pop().__self__
+        except (KeyError, IndexError):
+            context = self._context()
+        return Handled(caller.handled(context, self._threads), context)
 
     def _context(self, times: np.ndarray[Any, Any] | None = None) -> _Context:
         program, schedule = self._program, self._program.schedule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -129,6 +130,7 @@ class Compiled:
     Attributes:
         executable: the vmfb and its manifest.
         session: the loaded program, a function of flat numpy arrays.
+        is_direct: whether ``traced`` can be asked.
     """
 
     def __init__(self, executable: Executable, convention: Convention) -> None:
@@ -140,7 +142,7 @@ class Compiled:
         self._dtypes = [np.dtype(_dtype(aval)) for aval in convention.in_avals]
         self._makers = [result_maker(aval) for aval in convention.out_avals] if _is_static(convention) else None
         self._donated = self._donated_codecs()
-        self._direct = self._found_direct()
+        self.is_direct = self._is_direct()
         # Results of sizes that a call decides may be large.
         self._is_large = any(not c.shape.is_static or c.byte_count >= LARGE for c in self.session.results)
 
@@ -151,19 +153,20 @@ class Compiled:
         given.update(self._convention.changed.values())
         return {number: codec for number, codec in enumerate(codecs) if number in given and codec.donated}
 
-    def _found_direct(self) -> Direct | None:
+    def _is_direct(self) -> bool:
         convention = self._convention
         if self._makers is None or convention.tokens or convention.changed or convention.captured:
-            return None
-        avals = (*convention.in_avals, *convention.out_avals)
-        if any(aval.dtype == jax.dtypes.float0 for aval in avals):
-            return None
-        return direct.direct(self.session, convention.out_avals, convention.first)
+            return False
+        if any(aval.dtype == jax.dtypes.float0 for aval in (*convention.in_avals, *convention.out_avals)):
+            return False
+        return direct.fits(self.session, convention.first)
 
-    @property
-    def is_direct(self) -> bool:
-        """Whether ``traced`` can be asked."""
-        return self._direct is not None
+    @cached_property
+    def _direct(self) -> Direct:
+        native = self.session.native
+        if native is None:
+            raise RuntimeError("the session is closed")
+        return direct.direct(native, self._convention.out_avals)
 
     def traced(self, leaves: Sequence[Any]) -> Any:
         """The result, as JAX traces a call of the program."""

@@ -22,6 +22,7 @@ from jax.interpreters import mlir
 
 from hloforge.jax import names, platform
 from hloforge.runtime.native import caller
+from hloforge.runtime.native.calls import NativeCalls
 from hloforge.runtime.native.foreign import PROCESS, PROGRAM
 from hloforge.runtime.session.session import Session
 
@@ -62,26 +63,31 @@ class Direct:
 _ended: deque[Any] = deque(maxlen=64)
 
 
-def direct(session: Session, avals: Sequence[Any], constants: Sequence[Any]) -> Direct | None:
-    """A session's program for custom calls; None of one that needs Python or IREE's runtime.
+def fits(session: Session, constants: Sequence[Any]) -> bool:
+    """Whether custom calls can run a session's program: one that needs neither Python nor IREE's runtime.
+
+    Args:
+        constants: the first arguments of each call.
+    """
+    native = session.native
+    if native is None or not native.can_be_handled or not _is_available():
+        return False
+    elements = [codec.shape.element for codec in (*session.parameters, *session.results)]
+    if any(element is None or element.is_sub_byte for element in elements):
+        return False  # XLA packs them
+    if sum(one.nbytes for one in constants) > _MOST_CONSTANTS:
+        return False
+    return all(codec.byte_count <= _MOST_RESULT for n, codec in enumerate(session.results) if n not in native.inside)
+
+
+def direct(native: NativeCalls, avals: Sequence[Any]) -> Direct:
+    """The program of a session that ``fits``.
 
     Args:
         avals: of the results, of known sizes.
-        constants: the first arguments of each call.
     """
-    if session.native is None or not _is_available():
-        return None
-    elements = [codec.shape.element for codec in (*session.parameters, *session.results)]
-    if any(element is None or element.is_sub_byte for element in elements):
-        return None  # XLA packs them
-    if sum(one.nbytes for one in constants) > _MOST_CONSTANTS:
-        return None
-    handled = session.native.handled()
-    if handled is None:
-        return None
-    if any(codec.byte_count > _MOST_RESULT for n, codec in enumerate(session.results) if n not in handled.inside):
-        return None
-    aliases = {parameter: result for result, parameter in handled.inside.items()}
+    handled = native.handled()
+    aliases = {parameter: result for result, parameter in native.inside.items()}
     return Direct(handled.address, aliases, tuple(map(platform.plain_aval, avals)), handled.kept)
 
 
