@@ -19,7 +19,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from hloforge.torch import backend, graph_program  # noqa: E402
-from hloforge.torch.open_sizes import end_of  # noqa: E402
+from hloforge.torch.open_sizes import OpenSizes, end_of  # noqa: E402
 
 pytestmark = [pytest.mark.usefixtures("fresh_dynamo"), pytest.mark.wide(3)]
 
@@ -411,6 +411,32 @@ def test_sizes_that_come_again_get_a_program_of_their_own(programs: list[Any]) -
     _agree(model, [(torch.randn(*size, 6),) for size in sizes], backward=True)
     # A bucket of 8 by 4, forward and backward, and 5 by 3 at its third call in a row.
     assert len(programs) == 4
+
+
+@pytest.mark.parametrize(("size", "repeats"), [(5, 3), (8, 3), (8, 0)])
+def test_calls_of_the_same_sizes_look_nothing_up(size: int, repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with a program of their own nor where they fill their bucket, which pads and cuts nothing then."""
+
+    def rows(x: Any) -> Any:
+        return x.softmax(0), x.t().sigmoid()
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError
+
+    fast = torch.compile(rows, backend="hloforge", dynamic=True, options={"repeats": repeats})
+    x = torch.randn(size, 4)
+    for _ in range(4):
+        fast(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenSizes, "bucket", refuse)
+        patch.setattr(graph_program, "padded", refuse)
+        patch.setattr(graph_program, "cut", refuse)
+        found = fast(x)
+    assert [each.stride() for each in found] == [each.stride() for each in rows(x)]
+    for other in (size, size + 1, size, size - 1, size, size):
+        x = torch.randn(other, 4)
+        for one, expected in zip(fast(x), rows(x), strict=True):
+            _assert_same(one, expected)
 
 
 @pytest.mark.parametrize(("repeats", "count"), [(1, 2), (2, 2), (0, 1)])

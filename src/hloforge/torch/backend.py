@@ -227,6 +227,8 @@ class _Programs:
         # The sizes of the last call, how many calls in a row had them, and how many have programs of their own.
         self._last: tuple[int, ...] = ()
         self._calls = self._own = 0
+        # The last call's sizes with its program, if no later call of these sizes takes another one.
+        self._settled: tuple[tuple[int, ...], Program] | None = None
         # A backward pass draws what the forward pass has drawn, in arrays of the same sizes.
         self._repeats = 0 if self._open is None or draws(graph) else settings.repeats
         self._found: OrderedDict[Any, Program] = OrderedDict()
@@ -247,13 +249,21 @@ class _Programs:
         with self._lock:
             if turns > self._room:
                 self._room = end_of(turns)
-                self._only = None
+                self._only = self._settled = None
                 self._found.clear()
 
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for arguments like these, compiled by whichever thread comes first."""
         with self._lock:
-            found = self._of_repeated(arguments) or self._of_bucket(arguments) or self._of_first_open(arguments)
+            numbers = () if self._open is None else self._open.numbers(arguments)
+            if self._settled is not None and self._settled[0] == numbers:
+                return self._settled[1]
+            found = self._of_repeated(arguments) or self._of_bucket(arguments)
+            if found is not None:
+                self._settled = (numbers, found) if self._is_settled(numbers) else None
+            else:
+                self._settled = None
+                found = self._of_first_open(arguments)
             if self._reasons:
                 kept = "each choice of sizes but the first one" if self._first_open else "the sizes of each call"
                 reason = "; ".join(self._reasons)
@@ -266,6 +276,14 @@ class _Programs:
                     self._only = found
         assert found is not None  # or it raises
         return found
+
+    def _is_settled(self, numbers: tuple[int, ...]) -> bool:
+        """Whether these sizes keep the program that their last call took, for as long as no others come."""
+        if not self._repeats or ("own", *numbers) in self._found:
+            return True
+        assert self._open is not None
+        bucket = self._open.bucket(numbers, self._settings.buckets)
+        return bucket is not None and bucket.extents == numbers
 
     def _of_repeated(self, arguments: Sequence[Any]) -> Program | None:
         """The program of these sizes alone, once so many calls in a row have had them.

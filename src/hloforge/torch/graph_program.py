@@ -80,13 +80,16 @@ class _Cuts:
     """How a call of some sizes goes, in a program for a range of them.
 
     Attributes:
-        numbers: the sizes.
+        numbers: the sizes, as arrays.
         reals: IREE's views of them.
-        outputs: by the number of an output, its value, or its sizes with the order of its dimensions in memory.
+        short: the numbers of the arguments that are padded.
+        outputs: by the number of an output, its value, or its sizes with the order of its dimensions in memory. Those
+            that are whole results are left out.
     """
 
-    numbers: tuple[int, ...]
+    numbers: tuple[np.ndarray[Any, Any], ...]
     reals: tuple[Any, ...]
+    short: tuple[int, ...]
     outputs: Mapping[int, Any]
 
 
@@ -207,9 +210,9 @@ class GraphProgram:
         session = loaded.session
         cuts = None if self._bucket is None else self._cuts_of(session, loaded, arguments)
         given = arguments
-        if cuts is not None:
+        if cuts is not None and cuts.short:
             given = list(arguments)
-            for n, _ in loaded.arguments:
+            for n in cuts.short:
                 given[n] = padded(given[n], self._inputs[n])
         seed = np.array(draw_seed(), np.int64) if self._draws else None
         tensors = self._written(loaded, given, seed, cuts) if session.writes else None
@@ -238,7 +241,7 @@ class GraphProgram:
         taken = [tensors[n] for n, _ in loaded.arguments]
         others = [] if seed is None else [seed]
         if cuts is not None:
-            others += [np.array(number, np.int64) for number in cuts.numbers]
+            others += cuts.numbers
         if loaded.direct.fits(taken):
             tensors = [result.new() for result in loaded.results]
             if loaded.session.write([*self._constants, *taken, *others], tensors, pytorch()):
@@ -260,19 +263,21 @@ class GraphProgram:
         numbers = sizes.numbers(arguments)
         if (found := self._cuts.get(numbers)) is not None:
             return found
+        short = tuple(n for n, _ in loaded.arguments if arguments[n].shape != self._inputs[n].shape)
         outputs: dict[int, Any] = {}
         for number, output in enumerate(self._outputs):
             if isinstance(output.said, torch.Tensor):
-                outputs[number] = sizes.placed(output.said, numbers)
+                place = sizes.placed(output.said, numbers)
+                if output.result is None or output.sizes or not loaded.results[output.result].lies(*place):
+                    outputs[number] = place
             elif output.said is not None:
                 outputs[number] = sizes.at(output.said, numbers)
         first = len(loaded.constants) + len(loaded.arguments) + self._draws
-        reals = tuple(
-            session.put(np.array(number, np.int64), first + n).buffer_view for n, number in enumerate(numbers)
-        )
+        arrays = tuple(np.array(number, np.int64) for number in numbers)
+        reals = tuple(session.put(array, first + n).buffer_view for n, array in enumerate(arrays))
         if len(self._cuts) >= _KEPT:
             self._cuts.clear()
-        self._cuts[numbers] = _Cuts(numbers, reals, outputs)
+        self._cuts[numbers] = _Cuts(arrays, reals, short, outputs)
         return self._cuts[numbers]
 
 

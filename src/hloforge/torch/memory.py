@@ -227,6 +227,11 @@ class Result:
         self.byte_count = codec.byte_count
         self.is_copied = is_fixed or self.byte_count < _LARGE
 
+    def lies(self, sizes: Sequence[int | None], order: Order) -> bool:
+        """Whether it is a dense tensor of these sizes in this order; None is a size that is not known."""
+        known = [size for size in sizes if size is not None]
+        return tuple(sizes) == self._sizes and strides_of(known, order) == self._strides
+
     def new(self) -> torch.Tensor:
         """The result's tensor, not written yet."""
         if self.byte_count < LEAST:

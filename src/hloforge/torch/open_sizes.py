@@ -101,7 +101,7 @@ class OpenSizes:
 
     def numbers(self, arguments: Sequence[Any]) -> tuple[int, ...]:
         """The sizes of a call."""
-        return tuple(source.number(arguments) for source in self._sources)
+        return tuple([source.number(arguments) for source in self._sources])
 
     def bucket(self, numbers: Sequence[int], ends: bool | Sequence[int]) -> Bucket | None:
         """The smallest bucket that holds some sizes; none holds 0.
