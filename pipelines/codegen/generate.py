@@ -11,6 +11,7 @@ from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.marks import BOUNDED_RESULTS
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator, copy_workgroups, workgroups
+from hloforge.pipelines.codegen.convolutions import packing_of, packs_apart, write_packing
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_names import kernel_name
@@ -27,7 +28,7 @@ from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.repeated import repeated
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.staging import copying, stage
-from hloforge.pipelines.codegen.steps import Step, check
+from hloforge.pipelines.codegen.steps import Single, Step, check
 from hloforge.pipelines.framework.machine import Machine
 
 # Bindings of a step for what it works in.
@@ -124,11 +125,15 @@ class _Program:
             count = workgroups(generator, step)
             if count > 1 or self._is_full(writer, step):
                 self._end()
+            origins = origins_of_step(step, writer.planner.in_memory) if self._is_apart else frozenset[str]()
+            packed = self._pack(step, origins)
             share = Share(generator.writer.workgroup(), count) if count > 1 else None
             writer.write_step(number, step, share)
             self._steps.append(step)
+            if packed is not None:
+                generator.give_back(packed)
             if share or self._is_apart:
-                self._end(count, origins_of_step(step, writer.planner.in_memory) if self._is_apart else frozenset())
+                self._end(count, origins)
         writer.finish(self._make_room)
         self._end(1, origins_of_results(block, writer.planner.in_memory) if self._is_apart else frozenset())
         return KernelProgram(
@@ -149,6 +154,21 @@ class _Program:
                 for kernel, slots, count, shares, origins in self._dispatches
             ),
         )
+
+    def _pack(self, step: Step, origins: frozenset[str]) -> Slot | None:
+        """Pack the kernel of a convolution in a kernel of its own, where that pays; None else."""
+        generator = self._generator
+        if not isinstance(step, Single) or not packs_apart(generator, step.operation):
+            return None
+        op = step.operation
+        size, count = packing_of(generator, op)
+        generator.packed[op] = slot = generator.take("i8", size, is_local=False)
+        self._end()
+        write_packing(generator, op, Share(generator.writer.workgroup(), count) if count > 1 else None)
+        self._steps.append(step)
+        self._end(count, origins)
+        op.apart = True
+        return slot
 
     def _writer(self, results: list[Slot]) -> BlockWriter:
         """What writes the steps of ``main``. Results lie in parameters where they can be written there at once."""

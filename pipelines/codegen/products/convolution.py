@@ -36,8 +36,10 @@ from hloforge.pipelines.framework.machine import Machine
 # Of the second-level cache, what the copy of a part of an image fills if there are still enough rows to pay for
 # packing weights again, and rows of a chunk at most.
 _COPY_SHARE, _LEAST_CHUNK_ROWS, _CHUNK_ROWS = 2, 256, 1024
-# Of the second-level cache, what rows of windows fill that are laid out at once.
-_LAID_SHARE = 1
+# Bytes that would be packed beyond once from which on a kernel is packed apart, and those of a piece of that.
+_PACKED_APART, _PACKED_PIECE = 1 << 17, 1 << 15
+# Bytes of windows that are laid out at once. Processors with registers for tiles have a second-level cache of 2 MiB.
+_LAID_BYTES = 1 << 20
 # Rows of a tile that is full.
 _FULL = 8
 # Output features that fill a vector badly, and pixels of a row that make up for it.
@@ -56,6 +58,7 @@ class Convolution:
         axes: spatial dimensions, at least one, in the order of the result's memory.
         extensions: of the processor that may be used, as for ``Gemm``.
         strips: how the kernel was packed when the program was compiled, as for ``Gemm``.
+        apart: whether the kernel is packed by ``pack`` before.
     """
 
     batch: int
@@ -68,6 +71,7 @@ class Convolution:
     out: Image
     extensions: frozenset[str] = frozenset()
     strips: Strips | None = None
+    apart: bool = False
 
     @property
     def sums(self) -> str:
@@ -102,6 +106,43 @@ class Convolution:
         if self.form() != "pixels" or phases_of(self):
             return None
         return strips_of(*whole._product(machine), has_blocks=whole._registers(machine) is not None)
+
+    def packs_apart(self, machine: Machine) -> bool:
+        """Whether it pays to pack the kernel before: pieces of the work would pack it again for themselves."""
+        registers = self._in_planes()._registers(machine) if self.form() == "pixels" else None
+        if self.strips is not None or registers is None:
+            return False
+        gemm, found = registers
+        count, chunks, _ = tiled.units(gemm, found)
+        # How often each matrix is packed.
+        times = (min(self.pieces(machine), count * chunks) if found.keeps else count * chunks) // self.groups
+        return (times - 1) * tiled.packed_bytes(gemm, found) > _PACKED_APART
+
+    def packed_bytes(self, machine: Machine) -> int:
+        """Of what ``pack`` writes."""
+        registers = self._in_planes()._registers(machine)
+        assert registers is not None
+        return tiled.packed_bytes(*registers)
+
+    def pack_workgroups(self, machine: Machine) -> int:
+        """Into how many pieces packing may be cut."""
+        registers = self._in_planes()._registers(machine)
+        assert registers is not None
+        return max(
+            1, min(tiled.packed_units(*registers), self.packed_bytes(machine) // _PACKED_PIECE, 4 * machine.workers)
+        )
+
+    def pack(
+        self, function: Function, kernel: Value, target: Value, workgroup: Value | None, *, machine: Machine
+    ) -> None:
+        """Write the kernel's strips, or a piece of them, for ``emit``."""
+        registers = self._in_planes()._registers(machine)
+        assert registers is not None
+        results = Results(function, target, registers[0].out, registers[0].batch)
+        start = function.offset(kernel, self.kernel.kind, self.kernel.start)
+        product = tiled.TiledProduct(function, *registers, start, start, results, None)
+        units = tiled.packed_units(*registers)
+        product.pack(target, *piece_of(function, units, workgroup, self.pack_workgroups(machine)))
 
     @property
     def _is_matrix(self) -> bool:
@@ -170,10 +211,12 @@ class Convolution:
         machine: Machine,
         epilogue: Epilogue | None = None,
         store: Store | None = None,
+        packed: Value | None = None,
     ) -> None:
         """Write the convolution, or a piece of it.
 
         Args:
+            packed: what ``pack`` has written, where the kernel is packed apart.
             scratch, workgroup: as for ``Gemm.emit``.
             epilogue, store: as for ``Gemm.emit``; their indices are [image, *spatial indices, feature], where the
                 feature counts through all groups. Lanes go along the dimension of the result that is contiguous:
@@ -219,7 +262,16 @@ class Convolution:
         if isinstance(loops_of_pixels, PhasedProduct):
             loops_of_pixels.phases = phases
         if registers := whole._registers(machine):
-            tiles = tile_registers.TileRegisterProduct(function, *registers, image, kernel, results, scratch)
+            rows = whole._by_rows(machine)
+            if rows is not whole:
+                # The image's number is the first index of space.
+                kept = tuple(place + 1 for place in kept)
+                matrix, batch = registers[0].out, registers[0].batch
+                results = _Pixels(function, out, matrix, batch, epilogue, store, False, rows, kept)
+            right = kernel if packed is None else packed
+            tiles = tile_registers.TileRegisterProduct(
+                *(function, *registers, image, right, results, scratch), is_packed=packed is not None
+            )
             totals = self._units(machine), math.prod(tiled.units(gemm, cut))
             tile_registers.run_if_allowed(tiles, (first, last), totals, lambda piece: loops_of_pixels.run(*piece))
         else:
@@ -239,14 +291,7 @@ class Convolution:
         if len(self.axes) > 1:
             return self
         if self._has_rows_of_images:
-            return replace(
-                self,
-                batch=1,
-                axes=(Axis(self.batch, self.batch, 1), *self.axes),
-                image=replace(self.image, spatial=(self.image.batch, *self.image.spatial)),
-                kernel=replace(self.kernel, spatial=(0, *self.kernel.spatial)),
-                out=replace(self.out, spatial=(self.out.batch, *self.out.spatial)),
-            )
+            return self._images_first()
         one = Axis(1, 1, 1)
         if not self._has_single_pixels:
             return replace(
@@ -317,6 +362,55 @@ class Convolution:
 
     def _registers(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan] | None:
         """The product by the processor's registers for tiles, where each position's weights at least are a matrix."""
+        rows = self._by_rows(machine)
+        return rows._in_registers(machine) if rows is not self else self._in_registers(machine)
+
+    def _by_rows(self, machine: Machine) -> Convolution:
+        """The convolution with images as a further dimension of space, where several fit into a chunk of rows.
+
+        A chunk of one image of few pixels would have few tiles, the last of them half empty, for all weights.
+        """
+        pixels, terms = math.prod(axis.out for axis in self.axes), math.prod(axis.window for axis in self.axes)
+        row_bytes = terms * self.inputs * self.image.bytes
+        if self.batch == 1 or 2 * pixels * row_bytes > _LAID_BYTES:
+            return self
+        return self._images_first()
+
+    def _images_first(self) -> Convolution:
+        """The same as one image, whose first dimension are the images."""
+        return replace(
+            self,
+            batch=1,
+            axes=(Axis(self.batch, self.batch, 1), *self.axes),
+            image=replace(self.image, spatial=(self.image.batch, *self.image.spatial)),
+            kernel=replace(self.kernel, spatial=(0, *self.kernel.spatial)),
+            out=replace(self.out, spatial=(self.out.batch, *self.out.spatial)),
+        )
+
+    def _features_in_space(self) -> Convolution:
+        """The same with input features as a dimension of windows, because weights of a position are no groups.
+
+        The terms of a window are in the order of the weights in memory then (``laid_windows.py``).
+        """
+        steps = [abs(step) for step, axis in zip(self.kernel.spatial, self.axes, strict=True) if axis.window > 1]
+
+        def with_second(values: tuple[int, ...], second: int) -> tuple[int, ...]:
+            return (values[0], second, *values[1:])
+
+        return replace(
+            self,
+            inputs=1,
+            axes=(self.axes[0], Axis(self.inputs, 1, self.inputs), *self.axes[1:]),
+            image=replace(self.image, spatial=with_second(self.image.spatial, self.image.feature), feature=1),
+            kernel=replace(
+                self.kernel,
+                spatial=with_second(self.kernel.spatial, self.kernel.input),
+                input=min([*steps, self.kernel.input]),
+            ),
+            out=replace(self.out, spatial=with_second(self.out.spatial, 0)),
+        )
+
+    def _in_registers(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan] | None:
         gemm = self._gemm((self.batch, self.groups))
         windows = tuple(axis.window for axis in self.axes)
         # The left factor's rows are laid out, whatever their strides are.
@@ -325,21 +419,25 @@ class Convolution:
         if arithmetic is None or phases_of(self) or not tile_registers.takes(laid, machine):
             return None
         tile, single = tile_registers.tile_of(gemm), one_by_one(arithmetic.element)
-        rows = max(machine.l2_bytes // _LAID_SHARE // (gemm.k * gemm.lhs.bytes), tile.rows)
+        rows = max(_LAID_BYTES // (gemm.k * gemm.lhs.bytes), tile.rows)
         chunk = tile_registers.chunk_of(gemm, tile, rows, self._pieces_by_registers(machine))
-        copies = self.image.feature != 1 or not all(axis.is_plain for axis in self.axes)
+        # Pixels of a feature alone are next to each other in a copy.
+        is_apart = self.image.feature != 1 or (self.inputs == 1 and self.image.spatial[-1] != 1)
+        copies = is_apart or not all(axis.is_plain for axis in self.axes)
         copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), single)
         source = Windows(
             self.axes, windows, self.inputs, self.image, self.kernel, tile, single, chunk, copy if copies else None
         )
         is_matrix, step = True, self.inputs * self.kernel.input
-        for weight, count in zip(reversed(self.kernel.spatial), reversed(windows), strict=True):
-            is_matrix, step = is_matrix and (count == 1 or weight == step), step * count
+        for weight, count in sorted(one for one in zip(self.kernel.spatial, windows, strict=True) if one[1] > 1):
+            is_matrix, step = is_matrix and weight == step, step * count
+        if not is_matrix and self.inputs > 1 and self.inputs % arithmetic.group:
+            return self._features_in_space()._in_registers(machine)
         if not is_matrix and (self.inputs % arithmetic.group or not packing.positions_of(gemm.rhs, source.turns)):
             return None
         left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk, is_matrix)
         found = tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
-        return gemm, tile_registers.keeping(gemm, found, self._pieces_by_registers(machine))
+        return gemm, found if self.apart else tile_registers.keeping(gemm, found, self._pieces_by_registers(machine))
 
     def _pieces_by_registers(self, machine: Machine) -> int:
         lanes = machine.vector_bytes * 8 // bits_of(self.sums)

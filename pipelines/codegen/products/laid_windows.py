@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import cast
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of, is_float
@@ -81,7 +82,11 @@ class LaidWindows(OneRun):
                 packing.clear_end(function, self.arithmetic, target, self.depth)
             with ExitStack() as loops:
                 size = self.depth * bits_of(self.arithmetic.element) // 8
-                for turn in windows.turns:
+                turns = windows.turns
+                if self.is_matrix:
+                    # In the order of the weights in memory.
+                    turns = tuple(sorted(turns, key=lambda turn: -cast("int", turn.right)))
+                for turn in turns:
                     assert isinstance(turn.count, int)
                     size //= turn.count
                     place = loops.enter_context(each(function, 0, turn.count))

@@ -49,7 +49,7 @@ class PackedGemm:
         """Write the strips."""
         results = Results(function, target, self.gemm.out, self.gemm.batch)
         product = tiled.TiledProduct(function, self.gemm, self._plan(machine), factor, factor, results, None)
-        product.pack(target)
+        product.pack(target, function.index(0), function.index(tiled.packed_units(self.gemm, self._plan(machine))))
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs, at an address that 64 divides."""

@@ -36,7 +36,7 @@ from hloforge.pipelines.codegen.products.blocking import (
     cycles_of,
     last_tile,
 )
-from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
+from hloforge.pipelines.codegen.products.left_factors import Left, OneRun, rows_of
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Ahead, Side, Turn, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
@@ -228,8 +228,17 @@ def units(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
 
 def packed_bytes(gemm: Gemm, found: TiledPlan) -> int:
     """Of the strips of all of the right factor."""
-    count, _, strips = units(gemm, found)
-    return count * strips * _whole(packing.strip_bytes(found.tile, found.arithmetic, found.steps))
+    return packed_units(gemm, found) * _whole(packing.strip_bytes(found.tile, found.arithmetic, found.steps))
+
+
+def packed_units(gemm: Gemm, found: TiledPlan) -> int:
+    """Strips of all matrices of the right factor."""
+    return math.prod(own_matrices(gemm)) * units(gemm, found)[2]
+
+
+def own_matrices(gemm: Gemm) -> tuple[int, ...]:
+    """How many matrices of the right factor there are along each dimension of the batch."""
+    return tuple(size if stride else 1 for size, stride in zip(gemm.batch, gemm.rhs.batch, strict=True))
 
 
 def gains_by_strips(gemm: Gemm, found: TiledPlan) -> bool:
@@ -331,9 +340,7 @@ class TiledProduct:
                 with function.if_(strip.equals(0) | unit.equals(first)):
                     self.plan.left.prepare(function, lhs, begin, end, self.copied)
             if self.is_packed:
-                self.strip = strided(
-                    function, self.rhs, I8, [batch, strip], [self._strip_bytes * counts[2], self._strip_bytes]
-                )
+                self.strip = self._packed(places, strip)
 
             def write(tile: Tile, *, follows: bool) -> None:
                 self.tile, self.follows = tile, follows
@@ -371,16 +378,26 @@ class TiledProduct:
         one, two = (cycles_of(whole, self.gemm.m, self.gemm.n, self.gemm.k, has_last=has) for has in (False, True))
         return last if two < one * _LEAST_GAIN else whole
 
-    def pack(self, target: Value) -> None:
-        """Write all strips of the right factor, of each matrix of the batch."""
-        function, (count, _, strips) = self.function, units(self.gemm, self.plan)
-        with each(function, 0, count * strips) as unit:
-            batch, strip = split_index(function, unit, (count, strips))
-            _, rhs = self._factors(split_index(function, batch, self.gemm.batch))
+    def pack(self, target: Value, first: Value, last: Value) -> None:
+        """Write strips of the right factor, from one up to another, of each of its matrices."""
+        function, left = self.function, self.plan.left
+        assert isinstance(left, OneRun)
+        matrices, strips = own_matrices(self.gemm), units(self.gemm, self.plan)[2]
+        with each(function, first, last) as unit:
+            number, strip = split_index(function, unit, (math.prod(matrices), strips))
+            _, rhs = self._factors(split_index(function, number, matrices))
             self.strip = strided(function, target, I8, [unit], [self._strip_bytes])
             matrix = self.gemm.rhs
             places = [strided(function, rhs, matrix.kind, [one], [matrix.column]) for one in self._columns(strip)]
-            self._pack_runs(places, self.plan.left.run, ())
+            self._pack_runs(places, *left.weights)
+
+    def _packed(self, places: Sequence[Value], strip: Value) -> Value:
+        """The address of a strip that ``pack`` has written."""
+        steps, step = [self._strip_bytes], self._strip_bytes * units(self.gemm, self.plan)[2]
+        for size in reversed(own_matrices(self.gemm)):
+            steps.insert(0, step if size > 1 else 0)
+            step *= size
+        return strided(self.function, self.rhs, I8, [*places, strip], steps)
 
     @property
     def _strip_bytes(self) -> int:

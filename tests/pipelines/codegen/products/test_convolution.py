@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
-from hloforge.pipelines.codegen.products import tile_registers
+from hloforge.pipelines.codegen.products import convolution as convolution_module, tile_registers
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
@@ -108,8 +108,20 @@ def reference(one: Convolution, image: np.ndarray[Any, Any], kernel: np.ndarray[
 
 
 def check(
-    one: Convolution, *, machine: Machine = HOST, at_end: bool = True, biased: bool = False, seed: int = 0
+    one: Convolution,
+    *,
+    machine: Machine = HOST,
+    at_end: bool = True,
+    biased: bool = False,
+    apart: bool = False,
+    seed: int = 0,
 ) -> None:
+    """Compare with ``reference``.
+
+    Args:
+        at_end: whether arrays end where memory ends that is not to be touched, or begin there.
+        apart: whether the kernel is packed before.
+    """
     random = np.random.default_rng(seed)
     image_shape = (one.batch, *(a.size for a in one.axes), one.groups * one.inputs)
     kernel_shape = (*(a.window for a in one.axes), one.inputs, one.groups * one.outputs)
@@ -124,14 +136,25 @@ def check(
     flat_image, flat_kernel = numbers(image_shape, one.image.kind), numbers(kernel_shape, one.kernel.kind)
     out = np.zeros(int(np.prod(out_shape)), DTYPES[one.out.kind])
     bias = random.standard_normal(one.groups * one.outputs + 64).astype(np.float32)
-    text = Text(5, machine.vector_bytes)
+    packing, strips = None, np.zeros(0, np.uint8)
+    if apart:
+        packing, strips = Text(6, machine.vector_bytes), np.full(one.packed_bytes(machine), 0xFF, np.uint8)
+        function, pointers, (workgroup,) = packing.part(packing.arrays, [packing.workgroup])
+        one.pack(function, pointers[1], pointers[5], workgroup, machine=machine)
+        packers = one.pack_workgroups(machine)
+        one = replace(one, apart=True)
+    text = Text(6, machine.vector_bytes)
     function, pointers, (workgroup,) = text.part(text.arrays, [text.workgroup])
     hooks = {"epilogue": _bias(function, pointers[4], one)} if biased else {}
+    if apart:
+        hooks["packed"] = pointers[5]
     one.emit(function, *pointers[:3], pointers[3], workgroup, machine=machine, **hooks)
     scratch = np.full(-(-one.scratch(machine) // 64) * 64, 0xFF, np.uint8)
-    arrays = [flat_image, flat_kernel, out, scratch, bias]
+    arrays = [flat_image, flat_kernel, out, scratch, bias, strips]
     rooms = [Guarded(array.nbytes, at_end=at_end) for array in arrays]
     placed = [room.array(array) for room, array in zip(rooms, arrays, strict=True)]
+    if packing is not None:
+        compiled(packing.text()).run(placed, packers)
     compiled(text.text()).run(placed, one.workgroups(machine))
     assert all(room.is_intact for room in rooms), "bytes beside an array were written"
 
@@ -254,7 +277,47 @@ def test_tile_registers(
     whole = one._in_planes()
     assert one.form() == "matrix" or whole._registers(HOST) is not None
     check(one)
+    # Few rows at a time, of one image.
+    monkeypatch.setattr(convolution_module, "_LAID_BYTES", 1 << 14)
     check(one, machine=replace(HOST, l2_bytes=1 << 14), at_end=False)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("kernel", ["OIS", "SIO"])
+@pytest.mark.parametrize("sizes", [(3, 7, 32, 40, 1), (2, 20, 16, 48, 2), (5, 9, 5, 33, 1)], ids=str)
+def test_kernels_packed_apart(
+    sizes: tuple[int, int, int, int, int], kernel: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strips are packed once for all pieces of the work, which read the kernel itself without the registers."""
+    if not allowed:
+        monkeypatch.setattr(tile_registers, "_REQUEST", 0)
+    batch, size, inputs, outputs, groups = sizes
+    axes = [axis(size, 3, low=1, high=1), axis(size, 3, stride=2, low=1, high=1)]
+    orders = ("NSC", kernel, "NSC")
+    one = convolution(batch, axes, inputs, outputs, groups=groups, orders=orders, kind="bfloat", extensions=WITH_TILES)
+    check(one, apart=True)
+    monkeypatch.setattr(convolution_module, "_PACKED_PIECE", 1 << 10)
+    monkeypatch.setattr(convolution_module, "_LAID_BYTES", 1 << 14)
+    check(one, apart=True, at_end=False, biased=groups == 1)
+
+
+def test_which_kernels_are_packed_apart() -> None:
+    """Those that several pieces would pack again, if it is more than a little."""
+    for batch, size, features, expected in ((8, 7, 512, True), (8, 14, 256, True), (1, 8, 32, False)):
+        axes = [axis(size, 3, low=1, high=1)] * 2
+        one = convolution(batch, axes, features, features, kind="bfloat", extensions=WITH_TILES)
+        assert one.packs_apart(AVX512) is expected
+
+
+@pytest.mark.parametrize("orders", [PIXELS, ("NCS", "OIS", "NSC"), ("NSC", "OIS", "NSC")])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_tile_registers_of_few_features(batch: int, orders: tuple[str, str, str]) -> None:
+    """Features of an image that fill no group are a dimension of windows, with any kernel that is a matrix so."""
+    for axes in (CASES["7x7/2"][0], [axis(9, 3, dilation=2), axis(14, 3, dilation=2, low=2, high=1)]):
+        one = convolution(batch, axes, 5, 32, orders=orders, kind="bfloat", extensions=WITH_TILES)
+        assert one._registers(HOST) is not None
+        check(one, biased=True)
+        check(_reversed(one), at_end=False)
 
 
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
@@ -262,7 +325,7 @@ def test_tile_registers(
 def test_tile_registers_of_windows(kernel: str, kind: str) -> None:
     """Positions of a window that follow each other, in blocks of terms that are filled and that are not."""
     axes = [axis(9, 3, low=1, high=1), axis(7, 3, low=1, high=1)]
-    for inputs, outputs in ((32, 40), (20, 17), (7, 33)):
+    for inputs, outputs in ((32, 40), (20, 17), (9, 33)):
         one = convolution(
             *(2, axes, inputs, outputs),
             orders=("NSC", kernel, "NSC"),
@@ -270,7 +333,7 @@ def test_tile_registers_of_windows(kernel: str, kind: str) -> None:
             out="i32" if kind == "i8" else kind,
             extensions=WITH_TILES,
         )
-        assert (one._registers(HOST) is not None) == (inputs % 4 == 0)
+        assert (one._registers(HOST) is not None) == (inputs % 4 == 0 or kernel == "OIS")
         check(one)
         check(_reversed(one), at_end=False)
 
