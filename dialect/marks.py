@@ -90,6 +90,8 @@ CHOLESKY, LU, QR, ORTHOGONAL = "hloforge.cholesky", "hloforge.lu", "hloforge.qr"
 TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
 # A product of rows with the matrix of their group, and sums of products over the rows of each group.
 GROUPED_PRODUCT, GROUPED_CONTRACTION = "hloforge.grouped_product", "hloforge.grouped_contraction"
+# A product of bytes in blocks with a scale each.
+BLOCK_PRODUCT = "hloforge.block_product"
 # Functions of CHLO while other passes run; the function's name follows.
 KEPT_FUNCTION = "hloforge.kept."
 RNG_STATE, SCALED_DOT, GRAPH = "hloforge.rng_state", "hloforge.scaled_dot", "hloforge.graph"
@@ -157,6 +159,7 @@ _ALL = (
         for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)
     ),
     Mark(GROUPED_PRODUCT, On.TARGET, "codegen/passes/grouped_products.py", "codegen/reading.py"),
+    Mark(BLOCK_PRODUCT, On.TARGET, "codegen/passes/block_products.py", "codegen/reading.py"),
     Mark(GROUPED_CONTRACTION, On.TARGET, "codegen/passes/grouped_products.py", "codegen/reading.py"),
     Mark(
         KEPT_FUNCTION, On.TARGET, "pipelines/codegen/passes/keep_functions.py", "the same pass, as keep-functions{back}"

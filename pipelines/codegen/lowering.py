@@ -9,6 +9,7 @@ from __future__ import annotations
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
+from hloforge.pipelines.codegen.passes.block_products import LegalizeBlockProducts
 from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedResults
 from hloforge.pipelines.codegen.passes.byte_tables import LegalizeByteTables
 from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
@@ -107,6 +108,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(NativePass("func.func(stablehlo-legalize-deprecated-ops)"), "dot, broadcast, unary_einsum as general ones"),
     Stage(DecomposeEinsum(), "products by their labels as dot_general"),
     Stage(LegalizeGroupedProducts(), "expansions of ragged products, before products change their forms and long sums"),
+    Stage(LegalizeBlockProducts(), "sums over blocks, before long sums and products change their forms"),
     Stage(DecomposeDotAlgorithm(), "how a product is computed: with more or fewer bits of the factors"),
     Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hloforge.dialect.marks import BYTE_TABLE, GROUPED_CONTRACTION, GROUPED_PRODUCT, HOST_CALL, KEY, RNG_BLOCKS
+from hloforge.dialect.marks import (
+    BLOCK_PRODUCT,
+    BYTE_TABLE,
+    GROUPED_CONTRACTION,
+    GROUPED_PRODUCT,
+    HOST_CALL,
+    KEY,
+    RNG_BLOCKS,
+)
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
@@ -151,6 +159,8 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
         name, operands = "byte_table", tuple(map(_bits, operands))
     if name == "custom_call" and target_of(operation) in (GROUPED_PRODUCT, GROUPED_CONTRACTION):
         name = "grouped_product"
+    if name == "custom_call" and target_of(operation) == BLOCK_PRODUCT:
+        name = "block_product"
     if name in PRODUCTS:
         operands = tuple(map(unwidened, operands))
     op = Op(name, operands, operation, block)

@@ -15,8 +15,8 @@ from hloforge.pipelines.library_calls.registry import target_of
 # Lines from which on code is worth a function.
 WORTH = 80
 _NAMES = (
-    "cholesky convolution custom_call dot_general fft grouped_product reduce_window scatter select_and_scatter sort "
-    "triangular_solve"
+    "block_product cholesky convolution custom_call dot_general fft grouped_product reduce_window scatter "
+    "select_and_scatter sort triangular_solve"
 )
 _ALGORITHMS = frozenset(_NAMES.split())
 

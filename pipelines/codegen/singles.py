@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
 from hloforge.pipelines.codegen.algorithms.windows import Window
+from hloforge.pipelines.codegen.block_products import block_product_workgroups, write_block_product
 from hloforge.pipelines.codegen.contractions import (
     complex_product_of,
     is_complex_product,
@@ -283,6 +284,7 @@ def _has_vectors_of_tables(generator: Generator) -> bool:
 
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
+    "block_product": write_block_product,
     "byte_table": _byte_table,
     "cholesky": write_factorization,
     "convolution": write_convolution,
@@ -299,6 +301,7 @@ _WRITERS: dict[str, _Writer] = {
 }
 # How many workgroups an operation is shared out to; one where nothing is said.
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
+    "block_product": block_product_workgroups,
     "byte_table": _table_workgroups,
     "convolution": convolution_workgroups,
     "dot_general": _product_workgroups,

@@ -77,6 +77,7 @@ ALGORITHMS = frozenset(
         "util.call",
         "byte_table",
         "grouped_product",
+        "block_product",
     ]
 )
 

@@ -89,7 +89,10 @@ PARTS = np.float32([[0, 0, 1, 1], [0.1, 0.22, 0.63, 0.89], [-0.2, 0.3, 0.5, 1.3]
 PLACES = RANDOM.integers(0, 16, (3, 2, 5))
 LONG_TABLES = (np.tile(TABLES[0], 5), np.tile(TABLES[1], 5))
 # Inputs that say sizes.
-FIXED = {"CropAndResize": {"x3"}, "ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Pow": {"x1"}, "Resize": {"x2"}}
+FIXED = {
+    "CropAndResize": {"x3"}, "ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Pow": {"x1"}, "Resize": {"x2"},
+    "MatMulNBits": {"x1", "x2", "x3"},  # of other weights onnxruntime quantizes no rows
+}  # fmt: skip
 
 CASES = [
     case("Gelu", f32(3, 8)),
@@ -124,6 +127,14 @@ CASES = [
     case("MatMulNBits", f32(2, 4, 40), u8(6, 3, 8), f32(18), u8(12), K=40, N=6, bits=4, block_size=16),
     case("MatMulNBits", f32(9, 32), u8(6, 2, 4), f32(12), K=32, N=6, bits=2, block_size=16),
     case("MatMulNBits", f32(9, 32), u8(6, 2, 16), f32(12), u8(12), K=32, N=6, bits=8, block_size=16),
+    *(
+        case("MatMulNBits", f32(m, k), u8(6, n, size), 0.02 * f32(6 * n), *more, K=k, N=6, accuracy_level=4, **given)
+        for m, k, n, size, more, given in (
+            (3, 96, 3, 16, (), {"bits": 4, "block_size": 32}),
+            (1, 40, 3, 8, (u8(12),), {"bits": 4, "block_size": 16}),
+            (2, 256, 2, 128, (u8(12),), {"bits": 8, "block_size": 128}),
+        )
+    ),
     case("QLinearAdd", u8(3, 4), *PAIR, u8(4), *SINGLES),
     case("QLinearMul", u8(3, 4), *PAIR, u8(4), scale(0.004), U(3), scale(0.03), U(9)),
     case("QLinearAdd", s8(3, 4), scale(0.02), Z(-5), s8(3, 4), scale(0.01), Z(7), scale(0.03), Z(0)),

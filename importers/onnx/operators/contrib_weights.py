@@ -12,10 +12,12 @@ from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.contrib import MICROSOFT, spread_row
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.roundings import widened
-from hloforge.importers.tensors import cast, fill, lift, take, total, window
+from hloforge.importers.tensors import cast, fill, lift, reduced, take, total, window
 
 # Up to so many rows, weights are unpacked where they are multiplied; more rows share unpacked ones.
 _FEW_ROWS = 1
+# The accuracy level by which rows are quantized.
+_OF_BYTES = 4
 
 
 @operator("MatMulNBits", domain=MICROSOFT)
@@ -36,6 +38,8 @@ def product_of_bits(node: Node) -> Value:
     lines = ops.reshape(widened(x), [math.prod(x.dims[:-1]), depth])
     if node.has(4) and not _is_in_order(node, depth, block):
         product = _by_groups(node, lines, stored, scales, zeros)
+    elif int(node.attribute("accuracy_level", 0)) == _OF_BYTES and not (node.has(3) and node.row(3).is_float):
+        product = _product_of_bytes(lines, stored, scales, zeros, bits)
     else:
         product = product_of_packed(lines, stored, scales, zeros, bits)
     product = ops.reshape(product, [*x.dims[:-1], rows])
@@ -69,6 +73,44 @@ def product_of_packed(lines: Value, stored: Value, scales: Value, zeros: Value |
     return ops.dot_general(turned, factor, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
 
 
+def _product_of_bytes(lines: Value, stored: Value, scales: Value, zeros: Value | float, bits: int) -> Value:
+    """The same of rows that are quantized to bytes in the weights' blocks, each by its largest number.
+
+    Sums of a block's products are integers. Zero points multiply sums of a row's block, which are integers as well.
+    Source: ONNX Runtime, ``sqnbitgemm_kernel_avx512_int8_blklen*.h``.
+    """
+    rows, blocks, size = stored.dims
+    parts, (count, depth) = 8 // bits, lines.dims
+    whole = blocks * size * parts
+    if whole > depth:
+        lines = ops.concat_in_dim([lines, fill([count, whole - depth], 0.0, "f32")], 1)
+    x = ops.reshape(lines, [count, blocks, size * parts])
+    most = reduced(ops.abs(x), 0.0, ops.max, [2])
+    inverse = ops.select(ops.gt(most, 0.0), 127.0 / most, fill(most.dims, 0.0, "f32"))
+    codes = ops.round_nearest_even(x * ops.broadcast_in_dim(inverse, x.dims, [0, 1]))
+    x = ops.reshape(cast(codes, "s8"), [count, blocks, size, parts])
+    sums = total(cast(x, "s32"), [2, 3])
+    dims = [blocks, count, rows]
+    numbers = ops.DotDimensionNumbers([2], [2], [1], [1])
+    found = None if isinstance(zeros, Value) else _over(sums * int(-zeros), dims, 1)
+    for number in range(parts):
+        own = ops.reshape(window(x, 3, number, number + 1), [count, blocks, size])
+        term = ops.dot_general(cast(own, "s32"), cast(_field(stored, number, bits), "s32"), numbers)
+        found = term if found is None else found + term
+    assert found is not None
+    steps = most / 127.0
+    product = total(cast(found, "f32") * _over(steps, dims, 1) * _over(scales, dims, 2), [0])
+    if isinstance(zeros, Value):
+        moved = ops.dot_general(cast(sums, "f32") * steps, zeros * scales, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
+        product = product - moved
+    return product
+
+
+def _over(blocks: Value, dims: list[int], dimension: int) -> Value:
+    """Numbers ``[rows or columns, blocks]`` over ``[blocks, rows, columns]``."""
+    return ops.broadcast_in_dim(ops.transpose(blocks, [1, 0]), dims, [0, dimension])
+
+
 def _zeros_of(node: Node, scales: Value, bits: int) -> Value | float:
     """What is subtracted from the weights of each block."""
     rows, blocks = scales.dims
@@ -85,8 +127,13 @@ def _zeros_of(node: Node, scales: Value, bits: int) -> Value | float:
 
 def _bits(stored: Value, number: int, bits: int) -> Value:
     """The numbers at one place of each byte, f32."""
+    return cast(_field(stored, number, bits), "f32")
+
+
+def _field(stored: Value, number: int, bits: int) -> Value:
+    """The same as bytes."""
     moved = ops.shift_right_logical(stored, number * bits) if number else stored
-    return cast(ops.and_(moved, (1 << bits) - 1) if bits < 8 else moved, "f32")
+    return ops.and_(moved, (1 << bits) - 1) if bits < 8 else moved
 
 
 def _part(stored: Value, zeros: Value | float, number: int, bits: int) -> Value:

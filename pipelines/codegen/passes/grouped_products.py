@@ -33,20 +33,20 @@ Both have batches before their other dimensions if the product does, as ``vmap``
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.marks import GROUPED_CONTRACTION, GROUPED_PRODUCT
 from hloforge.dialect.mlir import SSAValue, ir, stablehlo
-from hloforge.dialect.operations import defining_op, integer, integers
-from hloforge.dialect.traits import keeps_shape
+from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
+from hloforge.pipelines.codegen.passes.equal_elements import Without
 from hloforge.pipelines.codegen.passes.image_operations import is_made_known, reordered
-from hloforge.pipelines.codegen.passes.other_shapes import elementwise, is_splat, repeated
+from hloforge.pipelines.codegen.passes.other_shapes import is_splat
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -59,66 +59,6 @@ _LEAST_GAIN = 2
 # Types of terms, and in which their products are added.
 _SUMS = {"f32": "f32", "f64": "f64", "bf16": "f32", "f16": "f32"}
 _CONVERT = "stablehlo.convert"
-# Operations that a mask is computed by at most.
-_MOST = 64
-
-
-@dataclass
-class _Without:
-    """Values without dimensions along which their elements are equal.
-
-    Attributes:
-        left: operations that may still be looked at.
-    """
-
-    left: int = _MOST
-    found: dict[tuple[SSAValue, frozenset[int]], Value] = field(default_factory=dict)
-
-    def has(self, value: SSAValue, dimensions: Iterable[int]) -> bool:
-        """Whether the elements are equal along the dimensions, as far as a few operations tell."""
-        op, self.left, rank = defining_op(value), self.left - 1, Value(value).rank
-        dims = {d for d in dimensions if Value(value).dims[d] != 1}
-        if not dims:
-            return True
-        if op is None or self.left < 0:
-            return False
-        if op.name == "stablehlo.constant":
-            return is_splat(op)
-        if op.name == "stablehlo.iota":
-            return integer(op, "iota_dimension") not in dims
-        if op.name == "stablehlo.broadcast_in_dim":
-            return self.has(op.operands[0], _before(op, dims))
-        return keeps_shape(op) and all(Value(one).rank == rank and self.has(one, dims) for one in op.operands)
-
-    def of(self, value: SSAValue, dimensions: Iterable[int]) -> Value:
-        """The value without them, at the current insertion point."""
-        dims = frozenset(dimensions)
-        if not dims:
-            return Value(value)
-        if (value, dims) not in self.found:
-            self.found[value, dims] = self._made(value, dims)
-        return self.found[value, dims]
-
-    def _made(self, value: SSAValue, dimensions: frozenset[int]) -> Value:
-        op, whole = defining_op(value), Value(value)
-        kept = [d for d in range(whole.rank) if d not in dimensions]
-        dims = [whole.dims[d] for d in kept]
-        if all(whole.dims[d] == 1 for d in dimensions):
-            return ops.reshape(whole, dims)
-        assert op is not None
-        if op.name == "stablehlo.iota":
-            return ops.iota(whole.element_type, dims, kept.index(integer(op, "iota_dimension")))
-        if op.name == "stablehlo.broadcast_in_dim":
-            operand, places = self.of(op.operands[0], _before(op, dimensions)), integers(op, "broadcast_dimensions")
-            return ops.broadcast_in_dim(operand, dims, [kept.index(d) for d in places if d in kept])
-        if op.name == "stablehlo.constant":
-            return repeated(whole, dims)
-        return elementwise(op, [self.of(one, dimensions) for one in op.operands], dims)
-
-
-def _before(op: ir.Operation, dimensions: Collection[int]) -> list[int]:
-    """The dimensions of a broadcast's operand that become these ones."""
-    return [n for n, d in enumerate(integers(op, "broadcast_dimensions")) if d in dimensions]
 
 
 @dataclass(frozen=True)
@@ -158,7 +98,7 @@ class _Factor:
         def left(dims: Sequence[int]) -> tuple[int, ...]:
             return tuple(d - (d > dimension) for d in dims if d != dimension)
 
-        value = _Without().of(self.value.ir, [dimension])
+        value = Without().of(self.value.ir, [dimension])
         return _Factor(value, left(self.batch), left(self.terms), left(self.free))
 
 
@@ -188,15 +128,15 @@ class _Masked:
             inner: the dimensions of a row's elements, of which all are in the group or none.
         """
         return (
-            _Without().has(self.factor.value.ir, [group])
-            and _Without().has(self.mask, inner)
-            and (self.factor.value.dims[group] == 1 or not _Without().has(self.mask, [group]))
+            Without().has(self.factor.value.ir, [group])
+            and Without().has(self.mask, inner)
+            and (self.factor.value.dims[group] == 1 or not Without().has(self.mask, [group]))
         )
 
     def members(self, group: int, rows: Sequence[int], batch: Sequence[int]) -> Value:
         """Which rows belong to which group: ``[*batch, groups, rows]``."""
         kept = sorted((*batch, group, *rows))
-        mask = _Without().of(self.mask, (d for d in range(self.factor.value.rank) if d not in kept))
+        mask = Without().of(self.mask, (d for d in range(self.factor.value.rank) if d not in kept))
         dims = self.factor.sizes((*batch, group))
         mask = reordered(mask, [kept.index(d) for d in (*batch, group, *rows)])
         return ops.reshape(mask, [*dims, math.prod(self.factor.sizes(rows))])
@@ -289,7 +229,7 @@ def _over_rows(own: _Masked, other: _Factor, kind: str, side: int) -> Value | No
         also = _Masked.of(other)
         if also is not None and also.is_of_groups(theirs, other.free):
             return _contraction(own, group, other, kind, side, also=also)
-        if _Without().has(other.value.ir, [theirs]):
+        if Without().has(other.value.ir, [theirs]):
             return _contraction(own, group, other, kind, side)
     return None
 
