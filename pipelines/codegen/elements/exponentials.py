@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     two_sum,
     with_sign_of,
 )
-from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of, lanes_of
 from hloforge.pipelines.series import EXPONENTIAL_CUBE, EXPONENTIAL_SQUARE, LN2
 
 
@@ -47,6 +47,8 @@ class _Constants:
     tiny: float
 
 
+# Above it e^x is infinite, and below its negative 0.
+_MOST_SCALED = 110.0
 _LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _CONSTANTS = {
     FLOAT: _Constants(
@@ -120,8 +122,27 @@ def _times_power_of_two(x: Value, exponent: Value) -> Value:
 def exponential(x: Value) -> Value:
     """e^x; 0 where it would be subnormal."""
     of = _constants(x)
+    if has_scaling(x):
+        # Beyond these numbers nothing changes. A comparison with NaN keeps it.
+        x = (x > _MOST_SCALED).where(_MOST_SCALED, x)
+        return _scaled_exponential((x < -_MOST_SCALED).where(-_MOST_SCALED, x))
     result = (x <= of.largest).where(normal_exponential(x), x * inf)
     return (x < of.least).where(0.0, result)
+
+
+def has_scaling(x: Value) -> bool:
+    """Whether vectors have an instruction that multiplies by powers of two, to infinity and zero (AVX-512)."""
+    return element_of(x.kind) == FLOAT and lanes_of(x.kind) == 16 and x.function.vector_bytes == 64
+
+
+def _scaled_exponential(x: Value) -> Value:
+    """e^x by that instruction, with the same bits as without; subnormal results are flushed as all are."""
+    function, of = x.function, _constants(x)
+    turns, _ = nearest_integer(x * _LOG2_E)
+    r = (x - turns * of.ln2[0]) - turns * of.ln2[1]
+    value = r * r * polynomial(r, of.square) + r + 1.0
+    name = "@llvm.x86.avx512.mask.scalef.ps.512"
+    return function.emit(f"call {x.kind} {name}({value}, {turns}, {x.kind} zeroinitializer, i16 -1, i32 4)", x.kind)
 
 
 def normal_exponential(x: Value, *, halved: bool = False) -> Value:
