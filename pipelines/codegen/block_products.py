@@ -47,7 +47,7 @@ def block_product_of(op: Op, extensions: frozenset[str]) -> BlockProduct:
         n=n,
         blocks=blocks,
         size=size,
-        codes=tuple(Codes(*codes[at : at + 2], bool(codes[at + 2])) for at in range(0, len(codes), 3)),
+        codes=tuple(Codes(codes[at], codes[at + 1], bool(codes[at + 2])) for at in range(0, len(codes), 3)),
         is_unsigned=bool(settings.setting("is_unsigned")),
         extensions=extensions,
     )
