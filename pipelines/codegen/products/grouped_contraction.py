@@ -102,7 +102,7 @@ class GroupedContraction:
     def _packed_bytes(self, machine: Machine) -> int:
         """Of all strips of a group's rows, where results are written row by row."""
         found = self._plan(machine)
-        return tiled.packed_bytes(self.gemm, found) // self.gemm.count if found.by_rows else 0
+        return tiled.matrix_bytes(self.gemm, found) if found.by_rows else 0
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies and row numbers, at an address that 64 divides."""

@@ -228,7 +228,12 @@ def units(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
 
 def packed_bytes(gemm: Gemm, found: TiledPlan) -> int:
     """Of the strips of all of the right factor."""
-    return packed_units(gemm, found) * _whole(packing.strip_bytes(found.tile, found.arithmetic, found.steps))
+    return math.prod(own_matrices(gemm)) * matrix_bytes(gemm, found)
+
+
+def matrix_bytes(gemm: Gemm, found: TiledPlan) -> int:
+    """Of the strips of a matrix."""
+    return units(gemm, found)[2] * _whole(packing.strip_bytes(found.tile, found.arithmetic, found.steps))
 
 
 def packed_units(gemm: Gemm, found: TiledPlan) -> int:
