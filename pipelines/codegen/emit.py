@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I64, Value, bits_of
+from hloforge.pipelines.codegen.lang.values import I64, Number, Value, bits_of
 
 # Element types whose constants the bindings read one by one.
 _PLAIN = frozenset({"f32", "f64", "i32", "i64"})
@@ -341,3 +341,13 @@ def splat_of(op: Op) -> Any:
             return value[0]
     array = np.asarray(constant_of(op.mlir))
     return array.reshape(-1)[0].item() if array.size else 0
+
+
+def place_of(numbers: Sequence[Number], shape: Sequence[int]) -> Place:
+    """A place of numbers in the code."""
+    return tuple(
+        Index(((Symbol(max(size - 1, 0), value=number), 1),))
+        if isinstance(number, Value) and not number.is_constant
+        else Index((), int(number.text) if isinstance(number, Value) else int(number))
+        for number, size in zip(numbers, shape, strict=True)
+    )

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.sort_keys import sort_keys
 from hloforge.pipelines.codegen import sharing
+from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.merge_sort import Less
-from hloforge.pipelines.codegen.algorithms.sort import Sort
+from hloforge.pipelines.codegen.algorithms.sort import Reader, Sort
 from hloforge.pipelines.codegen.algorithms.sort_keys import Key, Keys, bits_of_key
 from hloforge.pipelines.codegen.choices import counts_along
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.emit import Emitter
+from hloforge.pipelines.codegen.emit import Emitter, place_of
 from hloforge.pipelines.codegen.graph import Array, Block, Op
-from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.index import delinear
+from hloforge.pipelines.codegen.lang.values import Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.scalars import Computation, combine
+from hloforge.pipelines.codegen.steps import is_free
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
@@ -35,22 +38,36 @@ def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.sort``, whose results may be shorter than its operands (``shorten``)."""
     emitter = Emitter(generator.writer.function, generator.memory)
     plan = _plan(op, lambda: emitter)
+
+    def source(operand: Array) -> Elements | Reader:
+        if operand not in op.streamed or generator.in_memory(operand):
+            return generator.elements(operand)
+        before, after = operand.shape[: (along := _dimension(op))], operand.shape[along + 1 :]
+
+        def computed(numbers: Sequence[Number]) -> Element:
+            outer, place, inner = place_of(numbers, (plan.outer, plan.n, plan.inner))
+            with emitter.scope():
+                element: Element = emitter.element(operand, (*delinear(outer, before), place, *delinear(inner, after)))
+                return element
+
+        return computed
+
     plan.write(
         generator.writer.function,
-        [generator.elements(operand) for operand in op.operands],
+        [source(operand) for operand in op.operands],
         [generator.elements(result) for result in op.results],
         sharing.scratch(generator, plan.scratch, share),
         sharing.rows_of(share, plan.rows),
     )
 
 
+def _no_emitter() -> Emitter:
+    raise AssertionError("no code of a sort is written to know what it costs")
+
+
 def sort_workgroups(generator: Generator, op: Op) -> int:
     """How many workgroups the rows of a sort are shared out to."""
-
-    def no_emitter() -> Emitter:
-        raise AssertionError("no code of a sort is written to know what it costs")
-
-    plan = _plan(op, no_emitter)
+    plan = _plan(op, _no_emitter)
     return sharing.share_count(_SUMS * plan.rows * plan.cost, plan.rows)
 
 
@@ -69,7 +86,7 @@ def _plan(op: Op, emitter: Callable[[], Emitter]) -> Sort:
 
 
 def shorten(block: Block) -> None:
-    """Let sorts of which only the first elements are read make no others."""
+    """Let sorts of which only the first elements are read make no others, and compute what they read once."""
     for op in block.ops:
         for inner in op.inner:
             shorten(inner)
@@ -79,6 +96,9 @@ def shorten(block: Block) -> None:
         most = max((_read(array, along) for array in op.results), default=0)
         for array in op.results:
             array.shape = (*array.shape[:along], most, *array.shape[along + 1 :])
+        if all(array.elements for array in (*op.operands, *op.results)):
+            reads_once = _plan(op, _no_emitter).reads_once
+            op.streamed = tuple(one for one in op.operands if reads_once or is_free(one))
 
 
 def _dimension(op: Op) -> int:

@@ -28,8 +28,7 @@ from hloforge.pipelines.codegen.contractions import (
 from hloforge.pipelines.codegen.convolutions import convolution_workgroups, write_convolution
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.emit import Emitter
-from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.emit import Emitter, place_of
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.grouped_products import grouped_product_workgroups, write_grouped_product
@@ -112,7 +111,7 @@ def _scatter(generator: Generator, op: Op) -> None:
     emitter = Emitter(generator.writer.function, generator.memory)
 
     def load(place: Sequence[Number]) -> Value:
-        found = emitter.element(starts, _place(place, starts.shape))
+        found = emitter.element(starts, place_of(place, starts.shape))
         assert isinstance(found, Value)
         return found
 
@@ -123,21 +122,11 @@ def _scatter(generator: Generator, op: Op) -> None:
 
     def computed(place: Sequence[Number]) -> list[Element]:
         with emitter.scope():
-            return [emitter.element(change, _place(place, change.shape)) for change in changes]
+            return [emitter.element(change, place_of(place, change.shape)) for change in changes]
 
     is_stored = all(generator.in_memory(change) for change in changes)
     updates = [generator.elements(change) for change in changes] if is_stored else computed
     geometry.write(generator.writer.function, targets, load, updates, joined)
-
-
-def _place(numbers: Sequence[Number], shape: Sequence[int]) -> Place:
-    """A place of numbers in the code."""
-    return tuple(
-        places.Index(((places.Symbol(max(size - 1, 0), value=number), 1),))
-        if isinstance(number, Value) and not number.is_constant
-        else places.constant(int(number.text) if isinstance(number, Value) else int(number))
-        for number, size in zip(numbers, shape, strict=True)
-    )
 
 
 # Windows

@@ -274,7 +274,9 @@ def reads_in_memory(op: Op) -> Iterable[Array]:
         return (home(op.operands[1 - op.panel], op),)
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
-    return () if op.name in ("if", "case", "scatter", "util.call") else tuple(home(one, op) for one in op.operands)
+    if op.name in ("if", "case", "scatter", "util.call"):
+        return ()
+    return tuple(home(one, op) for one in op.operands if one not in op.streamed)
 
 
 def home(array: Array, reader: Op) -> Array:
@@ -290,8 +292,9 @@ def home(array: Array, reader: Op) -> Array:
 
 
 def reads_once(op: Op) -> Iterable[Array]:
-    """The operands of a scatter that it computes as it goes, one number after the other, if they cost little."""
-    return op.operands[(len(op.operands) - 1) // 2 :] if op.name == "scatter" else ()
+    """The operands of a scatter or a sort that it computes as it goes, one number after the other, if they cost
+    little."""
+    return op.operands[(len(op.operands) - 1) // 2 :] if op.name == "scatter" else op.streamed
 
 
 def _is_split(array: Array, costs: dict[Array, int]) -> bool:

@@ -91,6 +91,11 @@ class Sort:
         return [padded(self.n) * int(kind[1:]) // 8 for kind in self._kinds]
 
     @property
+    def reads_once(self) -> bool:
+        """Whether an element of each operand is read once, and again if it is one of the first."""
+        return isinstance(self.order, Keys) and (self._is_extracted or self._is_ranked or self._is_selected)
+
+    @property
     def _is_extracted(self) -> bool:
         is_narrow = len(self._keys.widths) == 1 and self._keys.widths[0] <= MOST_BITS
         return is_narrow and self._is_ranked and 2 * self.count <= self.n

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.pipelines.codegen.whole_programs import check
+import hloforge
+from hloforge.runtime.native.calls import native_program
+from tests.pipelines.codegen import jax_programs
+from tests.pipelines.codegen.whole_programs import check, compiled
 
 
 @pytest.mark.parametrize("attributes", ["", *(f"{{dimension = {d} : i64}}" for d in (-1, -2, 0))])
@@ -44,3 +52,32 @@ def test_places_as_the_last_key(size: int, kept: int, element: str) -> None:
           return %v, %w : tensor<2x{kept}xf32>, tensor<2x{kept}x{element}> }}""",
         np.random.default_rng(3).integers(-40, 40, (2, size)).astype(np.float32) / 8,
     )
+
+
+_COMPUTED: dict[str, Callable[..., Any]] = {
+    "extracted": lambda x: jax.lax.top_k(x * 2 + x[:, :1], 3),
+    "ranked": lambda x: jax.lax.sort((jnp.abs(x), x[:, ::-1]), num_keys=1),
+    "of the middle": lambda x: jax.lax.sort((jnp.abs(x.reshape(5, -1, 3)), x.reshape(5, -1, 3) + 1), 1, num_keys=1),
+    "first of the middle": lambda x: jax.lax.sort(jnp.abs(x.reshape(5, -1, 3)), 1)[:, :2],
+    "two keys": lambda x: jax.lax.sort((jnp.round(x), x[:, ::-1], x), num_keys=2),
+    "argsort": lambda x: jnp.argsort(jnp.round(x * 4), axis=1),
+    "masked": lambda x: jax.lax.top_k(jnp.where(x > 0, x, -jnp.inf), 4),
+    "joined": lambda x: jax.lax.top_k(jnp.concatenate([x, -x], 1), 4),
+    "integers": lambda x: jax.lax.top_k((x * 10).astype(jnp.int32) % 7, 5),
+}
+
+
+@pytest.mark.parametrize("size", [24, 150, 1200])
+@pytest.mark.parametrize("name", _COMPUTED)
+def test_what_is_sorted_may_be_computed_where_it_is_read(name: str, size: int) -> None:
+    jax_programs.check(_COMPUTED[name], jax_programs.normal(5, size))
+
+
+def test_the_first_elements_need_neither_keys_nor_places_in_memory() -> None:
+    def first(x: Any) -> Any:
+        return jax.lax.top_k(x * 2 + 1, 20)
+
+    program = hloforge.as_program(jax.jit(first).lower(np.zeros(32000, np.float32)))
+    native = native_program(compiled(program).vmfb)
+    assert native is not None
+    assert native.schedule.transient < 2 * 32000 * 4

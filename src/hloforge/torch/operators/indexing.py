@@ -223,10 +223,25 @@ def argsort(call: Call, x: Any, dim: int = -1, descending: bool = False, **_: An
 
 @lowers("aten.topk")
 def topk(call: Call, x: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """NaN is the largest, whatever its sign; of equal elements the one of lower index goes first."""
     if x.ndim == 0:
         return x, jnp.zeros((), np.int64)
-    order = jax.lax.slice_in_dim(_order(x, dim, largest), 0, count, axis=dim)
-    return jnp.take_along_axis(x, order, dim), order
+    rows = jnp.moveaxis(x, dim, -1)
+    _, places = jax.lax.top_k(_ranked(rows, largest), count)
+    values = jnp.take_along_axis(rows, places, -1)
+    return jnp.moveaxis(values, -1, dim), jnp.moveaxis(places.astype(np.int64), -1, dim)
+
+
+def _ranked(x: Any, largest: bool) -> Any:
+    """Keys whose largest ones in XLA's total order are the largest elements, or the smallest ones."""
+    if x.dtype == np.bool_:
+        x = x.astype(np.uint8)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x if largest else ~x
+    # Zeros of both signs are equal.
+    key = (x if largest else -x) + jnp.zeros((), x.dtype)
+    last = jnp.full((), np.nan, x.dtype)
+    return jnp.where(jnp.isnan(x), last if largest else -last, key)
 
 
 @lowers("aten.searchsorted")
