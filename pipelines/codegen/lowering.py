@@ -38,6 +38,7 @@ from hloforge.pipelines.codegen.passes.tall_reductions import LegalizeTallReduct
 from hloforge.pipelines.codegen.passes.transposed_convolutions import LegalizeTransposedConvolutions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.passes.window_gathers import LegalizeWindowGathers
+from hloforge.pipelines.convolutions.polyphase_convolutions import PolyphaseConvolutions
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
 from hloforge.pipelines.decompose.complex_hyperbolic import DecomposeComplexHyperbolic
@@ -127,6 +128,10 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
+    Stage(
+        PolyphaseConvolutions(element="bf16"),
+        "phases alone are products by registers for tiles; images have features last by now",
+    ),
     Stage(LegalizeReductionOrders(), "images have features last by now; what has many rows then is in parts"),
     Stage(
         LegalizeTallReductions(), "workers share rows; longer sums are in parts, and images have features last by now"

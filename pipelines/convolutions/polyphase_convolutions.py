@@ -29,9 +29,10 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
-from hloforge.dialect.mlir import dense_elements, ir
+from hloforge.dialect.mlir import dense_elements, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
+from hloforge.pipelines.analysis.memory_elements import element_in_memory
 from hloforge.pipelines.analysis.polyphase import WORTH, Phase, Phases
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -44,14 +45,18 @@ class PolyphaseConvolutions(Pass):
 
     Attributes:
         worth: multiplications that have to be saved.
+        element: that both factors have in memory, where their groups have several features; "" for any convolutions.
     """
 
     name: ClassVar[str] = "polyphase-convolutions"
     worth: int = WORTH
+    element: str = ""
 
     def run(self, module: ir.Module) -> None:
         @pattern("stablehlo.convolution")
         def by_phases(op: ir.Operation) -> Replacement:
+            if self.element and not self._takes(op):
+                return NoMatch("factors of other types, or single features")
             phases = Phases.of(op, self.worth)
             if phases is None:
                 return NoMatch("no zeros between elements, or few")
@@ -59,6 +64,11 @@ class PolyphaseConvolutions(Pass):
             return rewriting.joined() if phases.joined else rewriting.apart()
 
         apply_patterns(module, by_phases)
+
+    def _takes(self, op: Any) -> bool:
+        numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+        inputs = Value(op.operands[1]).dims[numbers.kernel_input_feature_dimension]
+        return inputs != 1 and all(element_in_memory(factor) == self.element for factor in op.operands)
 
 
 @dataclass(frozen=True)

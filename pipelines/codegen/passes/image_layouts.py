@@ -32,6 +32,7 @@ from hloforge.dialect.mlir import SSAValue, in_context, ir, stablehlo
 from hloforge.dialect.operations import defining_op, integer, integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
+from hloforge.pipelines.analysis.memory_elements import element_in_memory
 from hloforge.pipelines.codegen.passes.image_operations import (
     Reorder,
     first,
@@ -70,7 +71,8 @@ def _saved(op: ir.Operation) -> float:
     outputs = result.dims[1] // groups
     terms = result.shape.element_count * window * inputs / math.prod(integers(op, "lhs_dilation") or [1])
     packed = 0 if is_made_known(kernel) else kernel.shape.element_count * _PACKED
-    pairs = _PAIRS if inputs > 1 and all(map(_is_of_bf16, op.operands)) else 0.0
+    is_of_bf16 = all(element_in_memory(factor) == "bf16" for factor in op.operands)
+    pairs = _PAIRS if inputs > 1 and is_of_bf16 else 0.0
     if groups > 1:
         if inputs == outputs == 1:
             return terms * _DEPTHWISE
@@ -84,12 +86,6 @@ def _saved(op: ir.Operation) -> float:
     if any(step > 1 for step in integers(op, "lhs_dilation")):
         return terms * (_GAPS + pairs) - packed
     return terms * ((_WINDOWS if outputs >= _WHOLE else 0) + pairs) - packed
-
-
-def _is_of_bf16(value: SSAValue) -> bool:
-    """Whether a factor is bf16 in memory, whatever it is converted to."""
-    made = defining_op(value, "stablehlo.convert")
-    return Value(made.operands[0] if made is not None else value).element_type.name == "bf16"
 
 
 @dataclass
