@@ -33,6 +33,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.factor_strides import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
+from hloforge.pipelines.codegen.passes.few_pixels import of_few_pixels
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
 from hloforge.pipelines.codegen.passes.patches import in_patches
 from hloforge.pipelines.codegen.passes.repeated_factors import of_repeated_factors
@@ -228,6 +229,7 @@ class LegalizeProductForms(PatternPass):
         *without_steps,
         *as_product,
         *features_last,
+        *of_few_pixels,
         *by_parts,
         *of_booleans,
         *of_few_terms,
