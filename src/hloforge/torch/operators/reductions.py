@@ -143,27 +143,24 @@ def _of_running(call: Call) -> np.dtype[Any]:
 
 @lowers("aten.cummax")
 def cummax(call: Call, x: Any, dim: int) -> Any:
-    return _running(x, dim, lambda new, old: new >= old)
+    return _running(x, dim, jax.lax.cummax)
 
 
 @lowers("aten.cummin")
 def cummin(call: Call, x: Any, dim: int) -> Any:
-    return _running(x, dim, lambda new, old: new <= old)
+    return _running(x, dim, jax.lax.cummin)
 
 
-def _running(x: Any, dim: int, wins: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+def _running(x: Any, dim: int, extreme: Callable[..., Any]) -> tuple[Any, Any]:
     """Extremes so far and where they are: the last of equals; a nan stays."""
     if x.ndim == 0:
         return x, jnp.zeros((), np.int64)
-    positions = jax.lax.broadcasted_iota(np.int64, x.shape, dim % x.ndim)
-
-    def better(old: Any, new: Any) -> Any:
-        takes = wins(new[0], old[0]) | jnp.isnan(new[0])
-        takes &= ~jnp.isnan(old[0]) | jnp.isnan(new[0])
-        return jnp.where(takes, new[0], old[0]), jnp.where(takes, new[1], old[1])
-
-    found: tuple[Any, Any] = jax.lax.associative_scan(better, (x, positions), axis=dim % x.ndim)
-    return found
+    axis = dim % x.ndim
+    keys = x.astype(np.uint8) if x.dtype == np.bool_ else x
+    found = extreme(keys, axis=axis)
+    is_one = (keys == found) | jnp.isnan(keys)
+    places = jax.lax.broadcasted_iota(np.int32, x.shape, axis)
+    return found.astype(x.dtype), jax.lax.cummax(jnp.where(is_one, places, 0), axis=axis).astype(np.int64)
 
 
 @lowers("aten.logcumsumexp")
