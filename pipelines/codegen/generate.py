@@ -29,6 +29,7 @@ from hloforge.pipelines.codegen.repeated import repeated
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.staging import copying, stage
 from hloforge.pipelines.codegen.steps import Single, Step, check
+from hloforge.pipelines.codegen.transforms import one_by_one
 from hloforge.pipelines.framework.machine import Machine
 
 # Bindings of a step for what it works in.
@@ -62,6 +63,7 @@ def generate(
     try:
         check(block)
         shorten(block)
+        one_by_one(block)
         generator = Generator(machine, extensions, architecture)
         generator.repeated = repeated(block)
         return _Program(block, generator, apart=apart, aliases=aliases or {}, sizes=_sizes(module)).made()

@@ -57,6 +57,7 @@ class Op:
         strips: of a product, how its right factor was packed, which is a constant (``known_factors.py``).
         apart: of a convolution, whether its kernel is packed by a kernel of the program before it.
         parts: of a product, how factors lie in other arrays; None for what lies in memory of its own.
+        stage: of a transform of several dimensions (``transforms.py``), the number of the one that it is along.
         streamed: of a sort, the operands whose elements it reads about once each, and can compute as it goes.
     """
 
@@ -72,6 +73,7 @@ class Op:
     strips: Strips | None = None
     apart: bool = False
     parts: tuple[Part | None, ...] = (None, None)
+    stage: int = 0
     streamed: tuple[Array, ...] = ()
 
     @property

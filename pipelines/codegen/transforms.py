@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen import sharing
-from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.bluestein import Bluestein, complex_fft
 from hloforge.pipelines.codegen.algorithms.fft import FFT
 from hloforge.pipelines.codegen.algorithms.real_fft import RealFFT
-from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import accessing
-from hloforge.pipelines.codegen.graph import Op
+from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.refusal import RefusedError
 
@@ -26,38 +23,50 @@ _Transform = FFT | Bluestein | RealFFT
 _EACH = 4
 
 
+def one_by_one(block: Block) -> None:
+    """Let a transform of several dimensions be one operation after the other, each of which is shared out."""
+    for op in list(block.ops):
+        for inner in op.inner:
+            one_by_one(inner)
+        count = len(op.integers("fft_length")) if op.name == "fft" else 1
+        if count == 1 or not op.result.elements or not op.operands[0].elements:
+            continue
+        (source,) = op.operands
+        is_whole = stablehlo.FftTypeAttr(op.attribute("fft_type")).value != "IRFFT"
+        between = op.result if is_whole else source
+        source.readers.remove(op)
+        for stage in range(count - 1):
+            step = Op("fft", (source,), op.mlir, block, stage=stage)
+            source.readers.append(step)
+            source = Array(between.element, between.shape, step, block)
+            step.results = (source,)
+            block.ops.insert(block.ops.index(op), step)
+        op.operands, op.stage = (source,), count - 1
+        source.readers.append(op)
+
+
 def write_fft(generator: Generator, op: Op, share: Share | None) -> None:
-    """The code of a ``stablehlo.fft``."""
-    function = generator.writer.function
-    found = list(_transforms(op, generator.machine.vector_bytes))
+    """The code of a ``stablehlo.fft`` along one dimension."""
     if not op.result.elements:
         return
     if not op.operands[0].elements:
         raise RefusedError("a transform of nothing")
-    source, result = generator.elements(op.operands[0]), generator.elements(op.result)
-    between = [name for _, name in found[:-1]]
-    # Transforms of all but the last dimension go to and fro between two arrays.
-    most = max((transform_points(transform) * elements.size(name) for transform, name in found[:-1]), default=0)
-    rooms = [generator.required_scratch(most) for _ in range(min(2, len(between)))]
-    for number, (transform, _) in enumerate(found):
-        is_last = number == len(found) - 1
-        target = result if is_last else Elements(rooms[number % 2], between[number])
-        table = generator.writer.memory(generator.constant(transform.table or bytes(1))).pointer
-        memory = sharing.scratch(generator, transform.scratch, share)
-        with accessing(function, ""):
-            transform.write(function, source, target, memory, table, sharing.rows_of(share, transform.rows))
-        source = target
+    transform = _transform(op, generator.machine.vector_bytes)
+    source, target = generator.elements(op.operands[0]), generator.elements(op.result)
+    table = generator.writer.memory(generator.constant(transform.table or bytes(1))).pointer
+    memory = sharing.scratch(generator, transform.scratch, share)
+    function = generator.writer.function
+    with accessing(function, ""):
+        transform.write(function, source, target, memory, table, sharing.rows_of(share, transform.rows))
 
 
 def fft_workgroups(generator: Generator, op: Op) -> int:
-    """How many workgroups a transform is shared out to; those of several dimensions wait for each other."""
+    """How many workgroups a transform along one dimension is shared out to."""
     machine = generator.machine
-    found = list(_transforms(op, machine.vector_bytes))
-    if len(found) != 1 or not op.result.elements:
+    if not op.result.elements:
         return 1
-    transform, _ = found[0]
-    length = transform.n
-    work = _EACH * transform_points(transform) * max(1.0, math.log2(length))
+    transform = _transform(op, machine.vector_bytes)
+    work = _EACH * transform_points(transform) * max(1.0, math.log2(transform.n))
     return sharing.pieces(transform.rows, work, machine.vector_bytes // 4, machine)
 
 
@@ -68,22 +77,20 @@ def transform_points(transform: _Transform) -> int:
     return transform.outer * transform.n * transform.inner
 
 
-def _transforms(op: Op, vector_bytes: int) -> Iterator[tuple[_Transform, str]]:
-    """In order, each with the element type of what it makes."""
+def _transform(op: Op, vector_bytes: int) -> _Transform:
+    """The transform of an operation's stage: of real numbers first, or last if they are the result."""
     kind = stablehlo.FftTypeAttr(op.attribute("fft_type")).value
     lengths = op.integers("fft_length")
     (operand,), result = op.operands, op.result
-    is_inverse = kind in ("IFFT", "IRFFT")
     rank = len(lengths)
     # Of complex numbers: whichever of both is the half spectrum of real ones.
-    shape = list(operand.shape if kind == "IRFFT" else result.shape)
-    name = operand.element if kind == "IRFFT" else result.element
-    outer = math.prod(shape[:-1])
-    if kind == "RFFT":
-        yield RealFFT(outer, lengths[-1], operand.element, vector_bytes=vector_bytes), name
-    for d in reversed(range(rank if kind in ("FFT", "IFFT") else rank - 1)):
-        along = len(shape) - rank + d
-        before, after = math.prod(shape[:along]), math.prod(shape[along + 1 :])
-        yield complex_fft(before, shape[along], after, name, inverse=is_inverse, vector_bytes=vector_bytes), name
-    if kind == "IRFFT":
-        yield RealFFT(outer, lengths[-1], result.element, True, vector_bytes), result.element
+    spectrum = operand if kind == "IRFFT" else result
+    shape, outer = spectrum.shape, math.prod(spectrum.shape[:-1])
+    if kind == "RFFT" and op.stage == 0:
+        return RealFFT(outer, lengths[-1], operand.element, vector_bytes=vector_bytes)
+    if kind == "IRFFT" and op.stage == rank - 1:
+        return RealFFT(outer, lengths[-1], result.element, True, vector_bytes)
+    along = len(shape) - 1 - op.stage - (kind == "IRFFT")
+    before, after = math.prod(shape[:along]), math.prod(shape[along + 1 :])
+    is_inverse = kind in ("IFFT", "IRFFT")
+    return complex_fft(before, shape[along], after, spectrum.element, inverse=is_inverse, vector_bytes=vector_bytes)

@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import hloforge
+from hloforge.runtime.native.calls import native_program
 from tests.pipelines.codegen.jax_programs import check, normal
+from tests.pipelines.codegen.whole_programs import compiled
 
 
 @pytest.mark.parametrize("n", [1, 2, 8, 17, 100, 1024])
@@ -51,3 +54,13 @@ def test_a_transform_in_a_loop() -> None:
         return jax.lax.fori_loop(0, 3, lambda _, y: smoothed(y) + 1, x)
 
     check(repeated, normal(4, 30))
+
+
+@pytest.mark.parametrize(
+    ("function", "element"), [(jnp.fft.fft2, np.complex64), (jnp.fft.rfft2, np.float32), (jnp.fft.irfft2, np.complex64)]
+)
+def test_each_dimension_of_a_transform_is_shared_out(function: Callable[..., Any], element: Any) -> None:
+    program = hloforge.as_program(jax.jit(function).lower(np.zeros((512, 512), element)))
+    native = native_program(compiled(program).vmfb)
+    assert native is not None
+    assert len([part for part in native.schedule.parts if part.threads > 1]) >= 2
