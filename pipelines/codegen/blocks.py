@@ -29,7 +29,7 @@ from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.parts import memory_of
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
-from hloforge.pipelines.codegen.sharing import element_cost, nest_workgroups, share_count
+from hloforge.pipelines.codegen.sharing import element_cost, nest_cost, nest_workgroups, share_count
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
 from hloforge.pipelines.codegen.turns import TurningAddresses, Wheel, turns_of, wheels_of
@@ -719,15 +719,26 @@ def workgroups(generator: Generator, step: Step) -> int:
     if isinstance(step, Single):
         return singles.workgroups(generator, step.operation)
     if isinstance(step, FusedRows):
-        return min(max(workgroups(generator, one) for one in step.steps), step.blocks)
+        return _fused_workgroups(step, generator.in_memory, lambda one: workgroups(generator, one))
     assert isinstance(step, Nest)
     return nest_workgroups(step, generator.in_memory)
+
+
+def _fused_workgroups(fused: FusedRows, in_memory: Callable[[Array], bool], own: Callable[[Step], int]) -> int:
+    """How many workgroups fused steps are worth: all loops together, or one of the products.
+
+    Args:
+        own: how many a step is worth.
+    """
+    loops = sum(nest_cost(step, in_memory) for step in fused.steps if isinstance(step, Nest))
+    products = (own(step) for step in fused.steps if isinstance(step, Single))
+    return max(share_count(loops, fused.blocks), min(max(products, default=1), fused.blocks))
 
 
 def _workgroups_in_loop(generator: Generator, step: Step, in_memory: Callable[[Array], bool]) -> int:
     """As ``workgroups``; in loops updates are shared out as well."""
     if isinstance(step, FusedRows):
-        return min(max(_workgroups_in_loop(generator, one, in_memory) for one in step.steps), step.blocks)
+        return _fused_workgroups(step, in_memory, lambda one: _workgroups_in_loop(generator, one, in_memory))
     nest = step if isinstance(step, Nest) else update_nest(step)
     return workgroups(generator, step) if nest is None else nest_workgroups(nest, in_memory)
 

@@ -8,6 +8,9 @@ rows at a time go through all steps::
         scores = q[block] k^T; largest = max(scores); weights = exp(scores - largest); ... out[block] = weights v
 
 A row is a place in the first dimensions of an array. Arrays that only these steps read have memory for a block of rows.
+A block that multiplies fills a part of the second-level cache, because each block reads the whole right factor. Others,
+such as softmax and norms, fill the first-level cache, and pay from as many bytes on as it does not hold: what a row is
+divided by comes from there, and all steps are shared out to threads at once.
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ _REACH, _MOST_STEPS = 24, 12
 _MOST_ARRAYS = 20
 # Of the second-level cache: what a block of rows fills, and what the right factor of a product may fill beside it.
 _BLOCK, _FACTOR = 2, 1
+# Of the first-level cache: what a block without products fills.
+_NEAR = 3 / 4
+# Rows that follow each other whose numbers are vectors.
+_VECTOR_ROWS = 16
 # What a block goes over at least, because each of its loops begins anew.
 _LEAST_BYTES = 1 << 13
 # Rows that a block with a product has at least, because each block reads the whole right factor.
@@ -117,21 +124,43 @@ def with_fused_rows(steps: list[Step], block: Block, in_memory: InMemory, machin
     done: list[Step] = []
     waiting = list(steps)
     while waiting:
-        grown = _Grown.of(waiting, in_memory, machine) if _is_large(waiting[0], machine) else None
-        fused = grown.fused(waiting, block) if grown is not None else None
-        if grown is None or fused is None:
+        found = _fused_from_first(waiting, block, in_memory, machine)
+        if found is None:
             done.append(waiting.pop(0))
             continue
+        grown, fused = found
         taken = {*grown.before, *grown.steps}
-        done += [*grown.before, fused]
-        waiting = [step for step in waiting if step not in taken]
+        # Others may begin with a step before it.
+        waiting = [*grown.before, fused, *(step for step in waiting if step not in taken)]
     return done
 
 
+def _fused_from_first(
+    steps: Sequence[Step], block: Block, in_memory: InMemory, machine: Machine
+) -> tuple[_Grown, FusedRows] | None:
+    """What grows from the first of some steps, without products if it does not pay with them; None if neither does."""
+    first = steps[0]
+    if not _is_large(first, machine):
+        return None
+    for takes_products in (True, False):
+        if isinstance(first, Single) and not takes_products:
+            return None
+        grown = _Grown.of(steps, in_memory, machine, takes_products=takes_products)
+        fused = grown.fused(steps, block) if grown is not None else None
+        if grown is not None and fused is not None:
+            return grown, fused
+        if grown is None or not grown.has_products:
+            return None
+    return None
+
+
 def _is_large(step: Step, machine: Machine) -> bool:
-    """Whether a step goes over so many elements that a closer look may pay: a few bytes of each fill the cache."""
-    elements = prod(step.shape) if isinstance(step, Nest) else max((array.elements for array in step.makes), default=0)
-    return elements > machine.l2_bytes // 16
+    """Whether a step goes over so many elements that a closer look may pay: a few bytes of each fill a cache."""
+    if isinstance(step, FusedRows):
+        return False
+    if isinstance(step, Nest):
+        return prod(step.shape) > machine.l1_bytes // 16
+    return max((array.elements for array in step.makes), default=0) > machine.l2_bytes // 16
 
 
 def _bytes(array: Array) -> int:
@@ -146,22 +175,27 @@ class _Grown:
         steps: so far.
         before: steps that were after its first one and do not wait for it.
         made: arrays in memory that it makes.
+        touched: arrays that it reads or makes.
     """
 
     rows: Rows
     in_memory: InMemory
     machine: Machine
+    takes_products: bool = True
     steps: list[Nest | Single] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
     made: set[Array] = field(default_factory=set)
+    touched: set[Array] = field(default_factory=set)
 
     @staticmethod
-    def of(steps: Sequence[Step], in_memory: InMemory, machine: Machine) -> _Grown | None:
+    def of(
+        steps: Sequence[Step], in_memory: InMemory, machine: Machine, *, takes_products: bool = True
+    ) -> _Grown | None:
         """What grows from the first of some steps; None where it has no rows."""
         rows = _rows_of(steps[0])
         if rows is None:
             return None
-        grown = _Grown(rows, in_memory, machine)
+        grown = _Grown(rows, in_memory, machine, takes_products)
         if not grown._take(steps[0]):
             return None
         later: set[Array] = set()
@@ -179,15 +213,22 @@ class _Grown:
 
     def _take(self, step: Step) -> bool:
         """Let a step be one of them, if it can be."""
-        fits = (
-            self._fits_nest(step) if isinstance(step, Nest) else isinstance(step, Single) and self._fits_product(step)
-        )
-        if not fits:
+        if not isinstance(step, Nest | Single):
             return False
-        assert isinstance(step, Nest | Single)
+        touched = self._touched(step)
+        own = {array for array in touched if array in self.made or self.rows.dims(array.shape) is not None}
+        if self.steps and not own & self.touched:
+            return False
+        if not (self._fits_nest(step) if isinstance(step, Nest) else self._fits_product(step)):
+            return False
         self.steps.append(step)
         self.made.update(stored_by(step))
+        self.touched |= own
         return True
+
+    @property
+    def has_products(self) -> bool:
+        return any(isinstance(step, Single) for step in self.steps)
 
     def _fits_nest(self, nest: Nest) -> bool:
         if nest.parts is not None or nest.origin is not None or nest.into is not None or 0 in nest.shape:
@@ -217,7 +258,8 @@ class _Grown:
     def _fits_product(self, step: Single) -> bool:
         op = step.operation
         if (
-            op.name != "dot_general"
+            not self.takes_products
+            or op.name != "dot_general"
             or op.panel is not None
             or op.packed is not None
             or op.strips is not None
@@ -256,21 +298,70 @@ class _Grown:
         arrays = set(uses)
         if len(arrays) > _MOST_ARRAYS:
             return None
-        again = [array for array in arrays if uses.count(array) > 1]
-        if sum(map(_bytes, again)) <= self.machine.l2_bytes:
-            return None
-        has_products = any(isinstance(step, Single) for step in self.steps)
+        again = sum(_bytes(array) for array in arrays if uses.count(array) > 1)
         own = (array for array in arrays if self.rows.dims(array.shape) is not None)
         row = sum(_bytes(array) for array in own if local.get(array, array) is array) // self.rows.count
-        room = self.machine.l2_bytes // _BLOCK
-        most = max(room // max(row, 1), _LEAST_ROWS if has_products else 1)
-        if row * min(most, self.rows.size) > 2 * room:
-            return None
-        count = -(-self.rows.size // most)
-        if row * -(-self.rows.size // count) < _LEAST_BYTES:
+        count = self._near_block(again, row) or self._block(again, row)
+        if not count or row * count < _LEAST_BYTES:
             return None
         reads = {array for step in self.steps for array in step.reads} - self.made
-        return FusedRows(reads, list(self.steps), self.rows, -(-self.rows.size // count), local)
+        return FusedRows(reads, list(self.steps), self.rows, count, local)
+
+    def _block(self, again: int, row: int) -> int:
+        """Rows of a block that the second-level cache holds; 0 where that gains nothing.
+
+        Args:
+            again: bytes of arrays that steps read after others.
+            row: bytes of a row.
+        """
+        if again <= self.machine.l2_bytes:
+            return 0
+        room = self.machine.l2_bytes // _BLOCK
+        most = max(room // max(row, 1), _LEAST_ROWS if self.has_products else 1)
+        if row * min(most, self.rows.size) > 2 * room:
+            return 0
+        return self._even(most)
+
+    def _near_block(self, again: int, row: int) -> int:
+        """As ``_block``, of the first-level cache."""
+        if self.has_products or again <= self.machine.l1_bytes:
+            return 0
+        fixed: set[Array] = set()
+        for step in self.steps:
+            assert isinstance(step, Nest)
+            found = self._read_for_each_block(step)
+            if found is None:
+                return 0
+            fixed |= found
+        most = (int(self.machine.l1_bytes * _NEAR) - sum(map(_bytes, fixed))) // max(row, 1)
+        if most < 1:
+            return 0
+        count = self._even(most)
+        whole = -(-count // _VECTOR_ROWS) * _VECTOR_ROWS
+        return whole if whole <= min(most, self.rows.size) else count
+
+    def _even(self, most: int) -> int:
+        """Rows of as few blocks as hold so many at most, all alike."""
+        return -(-self.rows.size // -(-self.rows.size // most))
+
+    def _read_for_each_block(self, nest: Nest) -> set[Array] | None:
+        """Arrays of which each row reads the same; None where rows lie across the order of an array, so that a few of
+        them would read a few numbers of each line."""
+        place, found = nest.analysis(self.in_memory)
+        dims = self.rows.dims(nest.shape) or 0
+        rows, columns = (
+            {symbol for index in part for symbol, _ in index.terms} for part in (place[:dims], place[dims:])
+        )
+        fixed: set[Array] = set()
+        for array, number in found.loads:
+            factors = dict(number.terms)
+            along = [abs(factors[symbol]) for symbol in rows if factors.get(symbol)]
+            if not along:
+                fixed.add(array)
+            across = [abs(factors[symbol]) for symbol in columns if factors.get(symbol)]
+            if along and across and min(along) < min(across):
+                return None
+        return fixed
 
     def _rooms(self, local: set[Array]) -> dict[Array, Array]:
         """Arrays that only these steps read, with those whose memory they take."""

@@ -52,7 +52,12 @@ def nest_workgroups(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
         # Columns that rows are added up to: what each workgroup reads of a row is a piece of it.
         row = math.prod(size for d, size in enumerate(nest.shape) if d not in nest.dims)
         most = min(most, row * elements.size(nest.reductions[0].operands[0].element) // _PIECE_OF_ROW)
-    return share_count(element_cost(nest, in_memory) * math.prod(nest.shape), most)
+    return share_count(nest_cost(nest, in_memory), most)
+
+
+def nest_cost(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
+    """What a nest costs, in sums."""
+    return element_cost(nest, in_memory) * math.prod(nest.shape)
 
 
 def element_cost(nest: Nest, in_memory: Callable[[Array], bool]) -> int:

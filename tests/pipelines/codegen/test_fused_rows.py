@@ -16,6 +16,7 @@ import hloforge
 from hloforge.dialect.program import Program
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.fused_rows import FusedRows, Rows, with_fused_rows
+from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.lowering import lower
 from hloforge.pipelines.codegen.reading import function_of
 from hloforge.pipelines.codegen.steps import Planner
@@ -39,14 +40,14 @@ def _program(function: Callable[..., Any], *arguments: Any) -> Program:
         return hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments))
 
 
-def _fused(function: Callable[..., Any], *arguments: Any) -> list[FusedRows]:
+def _fused(function: Callable[..., Any], *arguments: Any, l2_bytes: int = _SMALL) -> list[FusedRows]:
     """The fused steps of a function's program."""
     program = _program(function, *arguments).clone()
     lower(program.module)
     block = function_of(program.module)
     stored = {*block.arguments, *(op.result for op in block.ops if op.name == "constant" and not op.is_splat)}
     planner = Planner(block, stored.__contains__)
-    machine = replace(Machine(), l2_bytes=_SMALL)
+    machine = replace(Machine(), l2_bytes=l2_bytes)
     steps = with_fused_rows(planner.steps(), block, planner.in_memory, machine)
     return [step for step in steps if isinstance(step, FusedRows)]
 
@@ -173,6 +174,54 @@ def test_rows_that_see_others_are_not_fused() -> None:
     for fused in _fused(across, normal(70, 300)):
         assert all(step.dims != (0,) for step in fused.steps if hasattr(step, "dims"))
     check(across, normal(70, 300))
+
+
+_ROWS: dict[str, Callable[[Any], Any]] = {
+    "softmax": lambda x: jax.nn.softmax(x, -1),
+    "logarithms of it": lambda x: jax.nn.log_softmax(x, -1),
+    "their sums": lambda x: jax.nn.logsumexp(x, -1),
+    "layer norm": lambda x: _norm(x, 1.0, 0.0),
+    "RMS norm": lambda x: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5),
+}
+
+
+@pytest.mark.parametrize("shape", [(64, 1000), (300, 257), (1000, 40), (7, 2000)])
+@pytest.mark.parametrize("name", list(_ROWS))
+def test_rows_without_products_fill_the_first_level_cache(name: str, shape: tuple[int, int]) -> None:
+    """Though the second-level cache holds all of them."""
+    (fused,) = _fused(_ROWS[name], normal(*shape), l2_bytes=1 << 21)
+    assert 0 < fused.block * shape[1] * 4 <= Machine().l1_bytes
+    check(_ROWS[name], normal(*shape))
+
+
+def test_steps_between_those_of_other_rows_are_fused_as_well() -> None:
+    x, y = normal(64, 1000), normal(80, 900)
+    both = lambda x, y: (jax.nn.softmax(x, -1), jax.nn.softmax(y, -1))  # noqa: E731
+    assert sorted(fused.rows.count for fused in _fused(both, x, y, l2_bytes=1 << 21)) == [64, 80]
+    check(both, x, y)
+
+
+def test_few_rows_across_an_array_are_not_taken_at_a_time() -> None:
+    """Each would read a number of each line."""
+    across = lambda x, y: jax.nn.softmax(x + y.T, -1)  # noqa: E731
+    x, y = normal(64, 1000), normal(1000, 64)
+    for fused in _fused(across, x, y, l2_bytes=1 << 21):
+        assert all(y.shape != array.shape for array in fused.reads)
+    check(across, x, y)
+
+
+def test_softmax_of_scores_that_a_cache_holds() -> None:
+    """Without the products beside it, which pay for larger ones only."""
+    (fused,) = _fused(_attention, *PROGRAMS["attention"][1], l2_bytes=1 << 22)
+    assert [type(step).__name__ for step in fused.steps] == ["Nest", "Nest", "Nest"]
+
+
+def test_all_steps_of_rows_are_shared_out_together() -> None:
+    """None of them would be alone."""
+    program = _program(_ROWS["softmax"], normal(64, 1000)).clone()
+    lower(program.module)
+    made = generate(program.module, Machine())
+    assert [dispatch.workgroups > 1 for dispatch in made.dispatches] == [True]
 
 
 def test_small_arrays_are_not_fused() -> None:
