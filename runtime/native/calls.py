@@ -86,10 +86,12 @@ class Handled:
     Attributes:
         address: what they name it by.
         kept: must live as long as an executable may call it.
+        byte_count: of the memory that it works in.
     """
 
     address: int
     kept: _Context
+    byte_count: int
 
 
 class NativeCalls:
@@ -230,7 +232,7 @@ class NativeCalls:
             context = self._free[None].pop().__self__
         except (KeyError, IndexError):
             context = self._context()
-        return Handled(caller.handled(context, self._threads), context)
+        return Handled(caller.handled(context, self._threads), context, self._program.schedule.transient)
 
     def _context(self, times: np.ndarray[Any, Any] | None = None) -> _Context:
         program, schedule = self._program, self._program.schedule

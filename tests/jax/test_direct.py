@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -115,6 +118,26 @@ def test_threads_share_a_programs_memory_in_turn() -> None:
     assert _is_direct(compiled)
 
 
+def test_asking_for_a_program_is_no_call() -> None:
+    compiled = hloforge.jit(lambda x: x * 2)
+    x = _array(3)
+    for _ in range(12):
+        assert compiled.session(x).results
+    compiled(x), compiled(x)
+    assert _is_direct(compiled)
+
+
+def test_arguments_that_jax_tells_otherwise_are_called_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = hloforge.jit(lambda x: x * 2)
+    x = _array(3)
+    compiled(x)
+    (program,) = compiled._known.values()
+    monkeypatch.setattr(compiled, "_known", {None: program})
+    for _ in range(12):
+        np.testing.assert_array_equal(compiled(x), 2 * np.asarray(x))
+    assert not compiled._known
+
+
 def test_a_program_lives_as_long_as_its_executable() -> None:
     compiled = hloforge.jit(lambda x: x + 1)
     x = _array(3)
@@ -138,3 +161,29 @@ def test_transformations_see_the_function() -> None:
     assert call_p.name in str(compiled._direct.trace(x).jaxpr)
     with jax.debug_nans(True), pytest.raises(FloatingPointError):
         compiled(jnp.full(4, np.nan, np.float32))
+
+
+_DEVICES = """
+import jax, jax.numpy as jnp, numpy as np, hloforge
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+f = hloforge.jit(lambda x, y: x @ y)
+x, y = np.arange(16, dtype=np.float32).reshape(4, 4), np.ones((4, 2), np.float32)
+one, other = jax.devices("cpu")
+mesh = Mesh(np.array([one, other]), ("a",))
+try:
+    ours = jax.devices("hloforge")[:1]
+except RuntimeError:  # the plugin was not built
+    ours = []
+for place in (one, other, NamedSharding(mesh, PartitionSpec("a")), *ours):
+    for _ in range(3):
+        np.testing.assert_array_equal(f(jax.device_put(x, place), jax.device_put(y, place)), x @ y)
+print("done")
+"""
+
+
+def test_arrays_on_other_devices() -> None:
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run(
+        [sys.executable, "-c", _DEVICES], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert done.stdout == "done\n", done.stderr

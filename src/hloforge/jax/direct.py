@@ -22,7 +22,7 @@ from jax.interpreters import mlir
 
 from hloforge.jax import names, platform
 from hloforge.runtime.native import caller
-from hloforge.runtime.native.calls import NativeCalls
+from hloforge.runtime.native.calls import Handled, NativeCalls
 from hloforge.runtime.native.foreign import PROCESS, PROGRAM
 from hloforge.runtime.session.session import Session
 
@@ -34,6 +34,8 @@ _MOST_CONSTANTS = 1 << 16
 # Results from so many bytes on are new pages of the system in each call of XLA's (malloc's largest threshold, 32 MiB),
 # which take five times as long as the memory that a session uses again.
 _MOST_RESULT = (1 << 25) - (1 << 12)
+# Bytes that programs without callers work in.
+_MOST_ENDED = 1 << 26
 
 call_p = Primitive("hloforge_call")
 call_p.multiple_results = True
@@ -44,23 +46,23 @@ class Direct:
     """A program that custom calls run.
 
     Attributes:
-        address: what they name it by.
+        handled: what they name; it lives as long as an executable may call it.
         aliases: the results that lie in donated operands, by the numbers of these.
         avals: of the results.
-        kept: lives as long as an executable may call it.
     """
 
-    address: int
+    handled: Handled
     aliases: Mapping[int, int]
     avals: tuple[Any, ...]
-    kept: Any
 
     def __del__(self) -> None:
-        _ended.append(self.kept)
+        _ended.append(self.handled)
+        while len(_ended) > 1 and sum(one.byte_count for one in tuple(_ended)) > _MOST_ENDED:
+            _ended.popleft()
 
 
 # Programs whose callers are gone, of which a call may still wait for arguments that XLA computes.
-_ended: deque[Any] = deque(maxlen=64)
+_ended: deque[Handled] = deque(maxlen=64)
 
 
 def fits(session: Session, constants: Sequence[Any]) -> bool:
@@ -86,9 +88,8 @@ def direct(native: NativeCalls, avals: Sequence[Any]) -> Direct:
     Args:
         avals: of the results, of known sizes.
     """
-    handled = native.handled()
     aliases = {parameter: result for result, parameter in native.inside.items()}
-    return Direct(handled.address, aliases, tuple(map(platform.plain_aval, avals)), handled.kept)
+    return Direct(native.handled(), aliases, tuple(map(platform.plain_aval, avals)))
 
 
 @cache
@@ -112,7 +113,7 @@ def _avals(*_: Any, program: Direct) -> list[Any]:
 
 def _lower(context: Any, *operands: Any, program: Direct) -> Any:
     rule = jax.ffi.ffi_lowering(_TARGET, operand_output_aliases=dict(program.aliases))
-    return rule(context, *operands, **{PROCESS: _PROCESS, PROGRAM: np.int64(program.address)})
+    return rule(context, *operands, **{PROCESS: _PROCESS, PROGRAM: np.int64(program.handled.address)})
 
 
 def _refuse(*_: Any, **__: Any) -> Any:

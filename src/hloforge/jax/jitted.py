@@ -104,17 +104,27 @@ class Jitted:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the function; arguments and result as its own."""
-        if self._known and platform.is_eager():
-            try:
-                return self._direct(*arguments, **named)
-            except _UnknownError:
-                pass
-            except NotImplementedError:  # the arguments lie on a device of another platform
-                self._be_indirect()
-            except jax.errors.JaxRuntimeError as error:
-                if _GIVEN_TWICE not in str(error):
-                    raise
-                self._be_indirect()
+        known = len(self._known)
+        if not known or not platform.is_eager():
+            return self._run(arguments, named)
+        try:
+            return self._direct(*arguments, **named)
+        except _UnknownError:
+            pass
+        except NotImplementedError:  # the arguments lie on a device of another platform
+            self._be_indirect()
+        except jax.errors.JaxRuntimeError as error:
+            if _GIVEN_TWICE not in str(error):
+                raise
+            self._be_indirect()
+        result = self._run(arguments, named)
+        self._misses += len(self._known) == known
+        if self._misses > _MOST_MISSES:
+            self._be_indirect()
+        return result
+
+    def _run(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """A call from Python."""
         if platform.is_tracing():
             return self._jax(*arguments, **named)
         if not self._has_static:
@@ -171,11 +181,7 @@ class Jitted:
         if not compiled.is_direct:
             self._be_indirect()
             return
-        key = tree, tuple(map(platform.aval, leaves)), static, context
-        self._misses += key in self._known
-        self._known[key] = compiled
-        if self._misses > _MOST_MISSES:
-            self._be_indirect()
+        self._known[tree, tuple(map(platform.aval, leaves)), static, context] = compiled
 
     def _be_indirect(self) -> None:
         self._misses = _MOST_MISSES + 1
