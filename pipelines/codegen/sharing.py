@@ -28,6 +28,8 @@ _CROSSED = 4
 # What an element costs more that is gathered from an array of more bytes than a first-level and a second-level cache
 # holds, in sums: 100,000 of 1,000,000 numbers take 2 to 3 ns each.
 _GATHERED = ((1 << 20, 24), (1 << 15, 8))
+# What a byte costs that is read or written, in sums: 30 GB/s.
+_MOVED = 3 / 8
 # Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
 _PIECE_OF_ROW = 256
 
@@ -56,8 +58,21 @@ def nest_workgroups(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
 
 
 def nest_cost(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
-    """What a nest costs, in sums."""
-    return element_cost(nest, in_memory) * math.prod(nest.shape)
+    """What a nest costs, in sums: what it computes, or what it moves if that takes longer."""
+    computed = element_cost(nest, in_memory) * math.prod(nest.shape)
+    return max(computed, int(_moved(nest, in_memory) * _MOVED))
+
+
+def _moved(nest: Nest, in_memory: Callable[[Array], bool]) -> int:
+    """Bytes that a nest reads and writes."""
+    _, found = nest.analysis(in_memory)
+    count = math.prod(nest.shape)
+    reads: dict[Array, int] = {}
+    for array, _ in dict.fromkeys(found.loads):
+        reads[array] = reads.get(array, 0) + count
+    read = sum(min(array.elements, often) * elements.size(array.element) for array, often in reads.items())
+    made = [array for array in nest.makes if array not in nest.unstored]
+    return read + sum(array.elements * elements.size(array.element) for array in made)
 
 
 def element_cost(nest: Nest, in_memory: Callable[[Array], bool]) -> int:

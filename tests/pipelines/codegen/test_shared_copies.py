@@ -43,3 +43,23 @@ def test_of_a_small_array() -> None:
     """A workgroup more would take longer than the copy."""
     program = _program("an argument").replace(str(_SIZE), "1000")
     assert [dispatch.workgroups for dispatch in kernels_of(program).dispatches] == [1]
+
+
+def _pieces(size: int) -> str:
+    """A program that cuts an array in three, each of which is too small to be worth two threads."""
+    part = f"tensor<{size}xf32>"
+    cuts = "\n".join(
+        f"%{number} = stablehlo.slice %x [{number * size}:{(number + 1) * size}] : (tensor<{3 * size}xf32>) -> {part}"
+        for number in range(3)
+    )
+    return f"""func.func @main(%x: tensor<{3 * size}xf32>) -> ({part}, {part}, {part}) {{
+      {cuts}
+      return %0, %1, %2 : {part}, {part}, {part} }}"""
+
+
+def test_of_several_pieces() -> None:
+    """What a loop moves counts, of all that it makes together: additions alone say little of it."""
+    program = _pieces(100_003)
+    assert [dispatch.workgroups > 1 for dispatch in kernels_of(program).dispatches] == [True]
+    check(program, np.random.default_rng(0).standard_normal(300_009).astype(np.float32))
+    assert [dispatch.workgroups for dispatch in kernels_of(_pieces(10_000)).dispatches] == [1]
