@@ -26,7 +26,7 @@ from hloforge.runtime.native.calls import Handled, NativeCalls
 from hloforge.runtime.native.foreign import PROCESS, PROGRAM
 from hloforge.runtime.session.session import Session
 
-_TARGET = "hloforge.call"
+_TARGET = "hloforge_call"
 # Executables name programs by addresses: they are of no use to another process, which may share JAX's cache on disk.
 _PROCESS = secrets.token_hex(16)
 # Constants that JAX passes with each call are constants of XLA's executable, which copies them, up to so many bytes.
