@@ -13,11 +13,11 @@ import numpy as np
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, POINTER, Value
-from hloforge.runtime.compile.direct.helpers import helper_text
-from hloforge.runtime.compile.direct.relocatable import read
+from hloforge.runtime.native.library import Library
+
+from .linked import linked
 
 _ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="512"'
-_HELPERS = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})
 
 
 @dataclass
@@ -29,8 +29,7 @@ class Compiled:
         speed: the level of LLVM's passes.
     """
 
-    engine: Any
-    address: int
+    library: Library
     text: str
     speed: int
 
@@ -48,7 +47,7 @@ class Compiled:
         """Call it with arrays, which it may write, and numbers."""
         types = [ctypes.c_int64 if isinstance(one, int) else ctypes.c_void_p for one in arguments]
         values = [one if isinstance(one, int) else one.ctypes.data for one in arguments]
-        ctypes.CFUNCTYPE(None, *types)(self.address)(*values)
+        ctypes.CFUNCTYPE(None, *types)(self.library.kernels[0])(*values)
 
 
 def compiled(
@@ -76,16 +75,7 @@ def compiled(
 def compiled_text(text: str, *, speed: int = 2) -> Compiled:
     """LLVM's text with a function ``kernel``."""
     code = _machine().emit_object(_optimized(text, speed))
-    # Code is linked with no library: these few are defined beside it (runtime/compile/direct/helpers.py).
-    beside = llvm.parse_assembly("")
-    for name in sorted(set(read(code).lacking) - _HELPERS):
-        helper = helper_text(name)
-        assert helper, f"a call of {name}"
-        beside.link_in(llvm.parse_assembly(helper))
-    engine = llvm.create_mcjit_compiler(beside, _machine.__wrapped__())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return Compiled(engine, engine.get_function_address("kernel"), text, speed)
+    return Compiled(linked(code, "kernel"), text, speed)
 
 
 def _optimized(text: str, speed: int) -> Any:
@@ -104,9 +94,8 @@ def _machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-    )
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default")
 
 
 def address_room(size: int, alignment: int = 64) -> np.ndarray[Any, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 from hloforge.pipelines.codegen.kernel_program import ENTRY
 from hloforge.pipelines.codegen.products import tile_registers
 from hloforge.pipelines.framework.machine import AVX2, AVX512
-from hloforge.runtime.compile.direct.helpers import helper_text
+from hloforge.runtime.native.library import Library
+from tests.pipelines.codegen.linked import linked
 
 from .emulated_tiles import emulated
 
@@ -37,7 +38,7 @@ class Compiled:
         assembly: its machine code as text, if it was asked for.
     """
 
-    engine: llvm.ExecutionEngine
+    library: Library
     call: ctypes._FuncPointer
     seconds: float
     assembly: str
@@ -75,18 +76,9 @@ def compiled(text: str, *, cpu: str = "", features: str = "", level: int = 2, as
         text = emulated(text)
     started = time.perf_counter()
     module = llvm.parse_assembly(text)
-    # What LLVM calls on processors without instructions for it.
-    for name in ("__truncsfbf2", "__truncdfbf2"):
-        helper = helper_text(name)
-        assert helper
-        module.link_in(llvm.parse_assembly(helper))
     code = machine.emit_object(module)
     seconds = time.perf_counter() - started
     listing = machine.emit_assembly(llvm.parse_assembly(text)) if assembly else ""
-    holder = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(holder, machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address = engine.get_function_address(ENTRY)
+    library = linked(code, ENTRY)
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return Compiled(engine, kind(address), seconds, listing)
+    return Compiled(library, kind(library.kernels[0]), seconds, listing)
