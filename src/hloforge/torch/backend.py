@@ -83,17 +83,24 @@ def hloforge(
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
-    # Attention and recurrent layers in plain operators: gradients of the fused ones take what only their own kernels
-    # save. No memory of saved tensors is reused, so that a graph may be run backward twice.
+    # Attention and recurrent layers in plain operators where there are gradients: those of the fused ones take what
+    # only their own kernels save. No memory of saved tensors is reused, so that a graph may be run backward twice.
     keep_recurrent(graph)
     with (
-        sdpa_kernel(SDPBackend.MATH),
+        sdpa_kernel(_kernels_of_attention([*inputs, *graph.parameters()])),
         _without_mkldnn(),
         _with_numbers_of_elements(graph, inputs),
         functorch_config.patch(donated_buffer=False),
     ):
         found: Callable[..., Any] = compiler(graph, inputs)
     return found
+
+
+def _kernels_of_attention(given: Sequence[Any]) -> list[SDPBackend]:
+    """Where no gradients are computed, attention is one operator; what that does not take is plain operators."""
+    plain = [SDPBackend.MATH]
+    has_gradients = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
+    return plain if has_gradients else [SDPBackend.FLASH_ATTENTION, *plain]
 
 
 @contextmanager

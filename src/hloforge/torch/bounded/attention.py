@@ -1,4 +1,4 @@
-"""Attention by functions of the user's: keys that are padding have no part in it."""
+"""Attention as one operator: keys that are padding have no part in it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, bounded
 from hloforge.torch.bounded.sizes import fit
 from hloforge.torch.operators import attention
@@ -18,3 +19,29 @@ def flex_attention(call: OpenCall, query: Any, key: Any, value: Any, *rest: Any)
     extent = max(key.shape[2], value.shape[2])
     key, value = (fit(each, [*each.shape[:2], extent, each.shape[3]]) for each in (key, value))
     return attention.flex_attention(call, query, key, value, *rest, length=length)
+
+
+@bounded("aten._scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    call: OpenCall,
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
+    if 3 in call.open(0):
+        raise UnsupportedError("the features of attention have a size that depends on elements")
+    length = call.count(1, 2) if 2 in call.open(1) else None
+    value = jnp.where(call.inside(2, value), value, jnp.zeros((), value.dtype))
+    extent = max(key.shape[2], value.shape[2])
+    key, value = (fit(each, [*each.shape[:2], extent, each.shape[3]]) for each in (key, value))
+    if attn_mask is not None:
+        wanted = zip(attn_mask.shape, (*query.shape[:3], extent), strict=True)
+        attn_mask = fit(attn_mask, [1 if size == 1 else most for size, most in wanted])
+    return attention.attention(
+        call, query, key, value, dropout, is_causal, attn_mask=attn_mask, scale=scale, length=length
+    )

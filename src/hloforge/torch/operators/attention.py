@@ -1,4 +1,4 @@
-"""``flex_attention``, whose scores and mask the user's functions of one number change; gradients of attention."""
+"""Attention as one operator, its gradients, and ``flex_attention``, whose scores the user's functions change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from hloforge.torch.registry import Call, lowers
+
+_OF_BF16 = jax.lax.DotAlgorithmPreset.BF16_BF16_F32
 
 
 @lowers("higher_order.flex_attention")
@@ -72,6 +74,65 @@ def _for_each(function: Callable[..., Any], scores: int, buffers: Sequence[Any])
 
 def _one(result: Any) -> Any:
     return result[0] if isinstance(result, list | tuple) else result
+
+
+@lowers("aten._scaled_dot_product_flash_attention_for_cpu")
+def attention(
+    call: Call,
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+    length: Any = None,
+) -> tuple[Any, Any]:
+    """Attention as PyTorch's kernel of the CPU computes it: factors keep their 16 bits, and so do the exponentials.
+
+    Sums, scores and what divides the results are f32. Rows that see no key are 0.
+
+    Args:
+        query: [batch, heads, queries, features]; keys and values may have fewer heads, each for a group of queries'.
+        attn_mask: what is added to the scores, or which keys are seen: [batch or 1, heads or 1, queries, keys].
+        length: of the keys, if there is padding behind it, whose values are 0.
+
+    Returns:
+        the attention; and the logarithms of the sums of exponentials, [batch, heads, queries].
+    """
+    assert not dropout  # the kernel has none
+    wide = jnp.promote_types(query.dtype, jnp.float32)
+    shape, groups = query.shape, query.shape[1] // key.shape[1]
+    factor = 1 / math.sqrt(shape[-1]) if scale is None else scale
+    grouped = query.reshape(shape[0], key.shape[1], groups, *shape[2:])
+    scores = _product("bhgqd,bhkd->bhgqk", grouped, key)
+    scores = scores.reshape(*shape[:3], key.shape[2]) * factor
+    seen = jnp.tril(jnp.ones(scores.shape[2:], bool)) if is_causal else None
+    if length is not None:
+        inside = jnp.arange(scores.shape[3]) < length
+        seen = inside if seen is None else seen & inside
+    if attn_mask is not None and attn_mask.dtype == jnp.bool_:
+        seen = attn_mask if seen is None else seen & attn_mask
+    elif attn_mask is not None:
+        scores = scores + attn_mask.astype(wide)
+    if seen is not None:
+        scores = jnp.where(seen, scores, -jnp.inf)
+    greatest = scores.max(-1, keepdims=True)
+    shift = greatest if seen is None and attn_mask is None else jnp.where(greatest == -jnp.inf, 0, greatest)
+    powers = jnp.exp(scores - shift)
+    total = powers.sum(-1, keepdims=True)
+    weights = powers.astype(query.dtype).reshape(*grouped.shape[:-1], key.shape[2])
+    sums = _product("bhgqk,bhkd->bhgqd", weights, value).reshape(*shape[:3], value.shape[-1])
+    found = (sums / jnp.where(total == 0, 1, total)).astype(query.dtype)
+    return found, (jnp.log(total) + shift)[..., 0]
+
+
+def _product(dimensions: str, x: Any, y: Any) -> Any:
+    """A product whose factors are what they say, even beside a reduction, and whose sums are f32 at least."""
+    algorithm = _OF_BF16 if x.dtype == jnp.bfloat16 else None
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    return jnp.einsum(dimensions, x, y, precision=algorithm, preferred_element_type=wide)
 
 
 @lowers("aten._scaled_dot_product_flash_attention_for_cpu_backward")
