@@ -58,18 +58,20 @@ def emit(
     share: Share | None,
     after: EpilogueWriter | None = None,
     factors: tuple[Value, Value] | None = None,
+    rounded: Array | None = None,
 ) -> None:
     """Write a product of two arrays in memory, or a workgroup's part of it.
 
     Args:
         after: writes what is stored instead of its sums.
+        rounded: what is stored instead of its sums by the product itself.
         factors: where they are; None for the operands themselves, or the right one's strips if it has some.
     """
     if factors is None and op in generator.strips:
         factors = generator.pointer(op.operands[0]), generator.writer.memory(generator.strips[op]).pointer
     lhs, rhs = factors or tuple(map(generator.pointer, op.operands[:2]))
     # Nobody stores where sums would be.
-    out = lhs if after else generator.pointer(op.result)
+    out = lhs if after else generator.pointer(rounded or op.result)
     scratch = scratch_of(generator, product.scratch(generator.machine), share)
     function = generator.writer.function
     number = share.number if share else None
@@ -96,7 +98,11 @@ def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogu
         emit(generator, op, complex_product_of(op), share)
         return
     if op.packed is None:
-        emit(generator, op, product_of(op, generator.extensions), share, after)
+        product = product_of(op, generator.extensions)
+        rounded = after.rounded if after and product.form(generator.machine) == "registers" else None
+        if rounded:
+            product, after = replace(product, rounds=True), None
+        emit(generator, op, product, share, after, rounded=rounded)
         return
     strips = generator.writer.memory(generator.packed[op]).pointer
     factors = generator.pointer(op.operands[1 - op.packed]), strips

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,11 +31,14 @@ def write_convolution(generator: Generator, op: Op, share: Share | None, epilogu
     """The code of a ``stablehlo.convolution``."""
     after = EpilogueWriter(generator, op, epilogue) if epilogue else None
     convolution = convolution_of(op, generator.extensions)
+    rounded = after.rounded if after and convolution.in_registers(generator.machine) else None
+    if rounded:
+        convolution, after = replace(convolution, rounds=True), None
     if op.apart:
         packed = generator.writer.memory(generator.packed[op]).pointer
-        emit(generator, op, _Packed(convolution, packed), share, after)
+        emit(generator, op, _Packed(convolution, packed), share, after, rounded=rounded)
     else:
-        emit(generator, op, convolution, share, after)
+        emit(generator, op, convolution, share, after, rounded=rounded)
 
 
 @dataclass(frozen=True)

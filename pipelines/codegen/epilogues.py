@@ -242,6 +242,15 @@ class EpilogueWriter:
         assert order is not None
         self._order = order
 
+    @property
+    def rounded(self) -> Array | None:
+        """The array that is the sums of a product of bf16 as such numbers, if there is nothing else."""
+        array, sums = self._maps[0], self._op.result
+        kept = self._order.dims is None and not self._order.bordered and len(self._maps) == 1
+        is_cast = array.op is not None and array.op.name == "convert" and array.op.operands[0] is sums
+        kinds = [one.element for one in (*self._op.operands[:2], array)]
+        return array if kept and is_cast and kinds == ["bf16"] * 3 and sums.element == "f32" else None
+
     def write_borders(self) -> None:
         """What surrounds results."""
         for array in self._maps if self._order.bordered else ():

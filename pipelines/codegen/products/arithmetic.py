@@ -23,7 +23,7 @@ from hloforge.pipelines.codegen.lang.values import (
 from hloforge.pipelines.codegen.products.shuffles import exchanged_parts, with_signs
 from hloforge.pipelines.framework.machine import Machine
 
-VNNI, BF16, AVX2 = "avx512vnni", "avx512bf16", "avx2"
+VNNI, BF16, AVX2, AMX_BF16 = "avx512vnni", "avx512bf16", "avx2", "amx-bf16"
 _FLIP = 0x80808080
 
 
@@ -159,7 +159,8 @@ def groups_of(
     """
     if lanes not in (4, 8, 16) or lanes * 4 > machine.vector_bytes:
         return None
-    if sums == FLOAT and left == right == BFLOAT and BF16 in has:
+    # Of processors with registers for tiles, pairs by vectors are slower than f32 one by one.
+    if sums == FLOAT and left == right == BFLOAT and BF16 in has and AMX_BF16 not in has:
         return Arithmetic(sums, BFLOAT, 2, "avx512bf16.dpbf16ps")
     if sums != I32 or bits_of(left) > 16 or bits_of(right) > 16:
         return None

@@ -5,8 +5,9 @@
 The loops depend on which dimension of the result is contiguous and on the features of a group (``form``):
 - ``matrix``: windows of one pixel, in features that are contiguous: a product of matrices (``gemm.py``);
 - ``pixels``: a product whose rows are the result's pixels and whose columns are its features (``windows.py``), where
-  features are contiguous; the image is read in place, or copied with its padding part by part; of bytes and bf16,
-  windows are laid out for the processor's registers for tiles if there are some (``laid_windows.py``);
+  features are contiguous; the image is read in place, or copied with its padding part by part; of bytes and bf16
+  the processor's registers for tiles read windows in place (``direct_windows.py``), or these are laid out for them
+  (``laid_windows.py``);
 - ``planes``: a product whose rows are features and whose columns are pixels (``planes.py``), where pixels are;
 - ``depthwise``: one feature in and out of a group: no product (``depthwise.py``).
 """
@@ -19,9 +20,17 @@ from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, bits_of
-from hloforge.pipelines.codegen.products import depthwise, images, packing, planes, tile_registers, tiled
-from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
-from hloforge.pipelines.codegen.products.blocking import choose_tile, chunk_tiles, pieces_for
+from hloforge.pipelines.codegen.products import (
+    depthwise,
+    direct_windows,
+    images,
+    packing,
+    planes,
+    tile_registers,
+    tiled,
+)
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of, one_by_one
+from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, chunk_tiles, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.codegen.products.laid_windows import LaidWindows
@@ -59,6 +68,7 @@ class Convolution:
         extensions: of the processor that may be used, as for ``Gemm``.
         strips: how the kernel was packed when the program was compiled, as for ``Gemm``.
         apart: whether the kernel is packed by ``pack`` before.
+        rounds: whether sums are stored as bf16, as for ``Gemm``.
     """
 
     batch: int
@@ -72,6 +82,7 @@ class Convolution:
     extensions: frozenset[str] = frozenset()
     strips: Strips | None = None
     apart: bool = False
+    rounds: bool = False
 
     @property
     def sums(self) -> str:
@@ -182,6 +193,12 @@ class Convolution:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
         return min(self.pieces(machine), self._units(machine))
 
+    def in_registers(self, machine: Machine) -> bool:
+        """Whether it is computed by the processor's registers for tiles."""
+        if self.form() == "matrix":
+            return self._in_planes()._matrix.form(machine) == "registers"
+        return self.form() == "pixels" and self._in_planes()._registers(machine) is not None
+
     def pieces(self, machine: Machine) -> int:
         """Into how many pieces it pays to cut the convolution, whether or not it can be."""
         if self.form() not in ("planes", "depthwise") and self._in_planes()._registers(machine):
@@ -245,7 +262,7 @@ class Convolution:
             return
         if form == "matrix":
             product = whole._matrix
-            results = _Pixels(function, out, product.out, product.batch, epilogue, store, False, whole, kept)
+            results = _Pixels(function, out, product.stored, product.batch, epilogue, store, False, whole, kept)
             product.write(function, image, kernel, results, scratch, (first, last), machine=machine)
             return
         if form == "planes":
@@ -256,7 +273,7 @@ class Convolution:
             planes.PlaneProduct(function, dense, found, phases, image, kernel, results, scratch).run(first, last)
             return
         gemm, cut = whole._product(machine)
-        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, kept, counts)
+        results = _Pixels(function, out, gemm.stored, gemm.batch, epilogue, store, False, dense, kept, counts)
         kind = PhasedProduct if phases else tiled.TiledProduct
         loops_of_pixels = kind(function, gemm, cut, image, kernel, results, scratch)
         if isinstance(loops_of_pixels, PhasedProduct):
@@ -266,7 +283,7 @@ class Convolution:
             if rows is not whole:
                 # The image's number is the first index of space.
                 kept = tuple(place + 1 for place in kept)
-                matrix, batch = registers[0].out, registers[0].batch
+                matrix, batch = registers[0].stored, registers[0].batch
                 results = _Pixels(function, out, matrix, batch, epilogue, store, False, rows, kept)
             right = kernel if packed is None else packed
             tiles = tile_registers.TileRegisterProduct(
@@ -348,6 +365,7 @@ class Convolution:
             Matrix(out.kind, (out.batch, out.group, *between), out.spatial[-1], out.feature, out.signed),
             self.extensions,
             strips=self.strips,
+            rounds=self.rounds,
         )
 
     def _product(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan]:
@@ -418,6 +436,8 @@ class Convolution:
         arithmetic = tile_registers.arithmetic_of(gemm)
         if arithmetic is None or phases_of(self) or not tile_registers.takes(laid, machine):
             return None
+        if direct := self._read_in_place(gemm, arithmetic, machine):
+            return direct
         tile, single = tile_registers.tile_of(gemm), one_by_one(arithmetic.element)
         rows = max(_LAID_BYTES // (gemm.k * gemm.lhs.bytes), tile.rows)
         chunk = tile_registers.chunk_of(gemm, tile, rows, self._pieces_by_registers(machine))
@@ -438,6 +458,40 @@ class Convolution:
         left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk, is_matrix)
         found = tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
         return gemm, found if self.apart else tile_registers.keeping(gemm, found, self._pieces_by_registers(machine))
+
+    def _read_in_place(
+        self, gemm: Gemm, arithmetic: Arithmetic, machine: Machine
+    ) -> tuple[Gemm, tiled.TiledPlan] | None:
+        """The product with registers that read windows where they lie, if rows of results and features fill them."""
+        axes, single = self.axes, one_by_one(arithmetic.element)
+        if not (height := direct_windows.height_of(axes)):
+            return None
+        registers = math.prod(direct_windows.registers_of(axes))
+        gemm = replace(gemm, m=registers * height)
+        columns = tile_registers.tile_of(gemm).vectors
+        tile = Tile(tile_registers.LANES, height * min(2, registers), columns)
+        copies = self.image.feature != 1 or not all(axis.is_plain for axis in axes)
+        windows, chunk = tuple(axis.window for axis in axes), -(-gemm.m // tile.rows)
+        wanted = self._pieces_by_registers(machine)
+        while True:
+            rows = direct_windows.copied_rows(axes, chunk * (tile.rows // height))
+            copy = images.by_pixels(axes, self.inputs, rows, single)
+            if copy.size <= _LAID_BYTES or chunk == 1:
+                break
+            chunk = -(-chunk // 2)
+        chunk = tile_registers.chunk_of(gemm, tile, chunk * tile.rows, wanted)
+        rows = direct_windows.copied_rows(axes, chunk * (tile.rows // height))
+        copy = images.by_pixels(axes, self.inputs, rows, single)
+        source = Windows(
+            axes, windows, self.inputs, self.image, self.kernel, tile, single, chunk, copy if copies else None
+        )
+        if not direct_windows.reads(source):
+            return None
+        if 1 not in (gemm.rhs.row, gemm.rhs.column) and not packing.positions_of(gemm.rhs, source.turns):
+            return None
+        left = direct_windows.DirectWindows(source, gemm.k, tile, arithmetic, chunk)
+        found = tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=self.strips)
+        return gemm, found if self.apart else tile_registers.keeping(gemm, found, wanted)
 
     def _pieces_by_registers(self, machine: Machine) -> int:
         lanes = machine.vector_bytes * 8 // bits_of(self.sums)
@@ -538,7 +592,7 @@ class _Pixels(Results):
         out = self.convolution.out
         pixel, feature = (column, row) if self.exchanged else (row, column)
         places = [*self._spatial(pixel), feature]
-        return strided(self.function, self.address(batch), out.kind, places, [*out.spatial, out.feature])
+        return strided(self.function, self.address(batch), self.matrix.kind, places, [*out.spatial, out.feature])
 
     def _spatial(self, pixel: Value) -> list[Value]:
         assert self.convolution is not None

@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.lang.values import BFLOAT, Value
 from hloforge.pipelines.codegen.products import dot_products, row_products, tile_registers, tiled
 from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
 from hloforge.pipelines.codegen.products.loops import piece_of
@@ -48,6 +48,7 @@ class Gemm:
         is_complex: whether terms are complex numbers, whose parts are columns of ``rhs`` and ``out`` and lie next to
             each other in ``lhs`` (``complex_products.py``).
         strips: how ``rhs``, whose strides are those before, was packed when the program was compiled.
+        rounds: whether sums are stored as bf16, in the places of ``out``.
     """
 
     batch: tuple[int, ...]
@@ -60,6 +61,12 @@ class Gemm:
     extensions: frozenset[str] = frozenset()
     is_complex: bool = False
     strips: Strips | None = None
+    rounds: bool = False
+
+    @property
+    def stored(self) -> Matrix:
+        """Where results are stored."""
+        return replace(self.out, kind=BFLOAT) if self.rounds else self.out
 
     @property
     def sums(self) -> str:
@@ -167,7 +174,7 @@ class Gemm:
         """
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
-        results = Results(function, out, self.out, self.batch, epilogue, store)
+        results = Results(function, out, self.stored, self.batch, epilogue, store)
         first, last = piece_of(function, self.units(machine), workgroup, self.workgroups(machine))
         self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine)
 

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.chains import limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Number, Value, bits_of
-from hloforge.pipelines.codegen.products.arithmetic import BF16, Arithmetic
+from hloforge.pipelines.codegen.products.arithmetic import AMX_BF16, BF16, Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
+from hloforge.pipelines.codegen.products.direct_windows import DirectWindows
 from hloforge.pipelines.codegen.products.left_factors import OneRun, Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
 # Extensions by LLVM's names.
-AMX_INT8, AMX_BF16 = "amx-int8", "amx-bf16"
+AMX_INT8 = "amx-int8"
 EXTENSIONS = frozenset({AMX_INT8, AMX_BF16})
 # Rows of a register, bytes of one, and lanes of sums.
-_ROWS, _BYTES, _LANES = 16, 64, 16
+_ROWS, _BYTES, LANES = 16, 64, 16
 # Rows from which on it pays to pack the right factor for the instruction: 8x768x3072 bytes take half of the time of
 # ``row_products.py``, pairs twice of it.
 _LEAST_ROWS = {I8: 5, BFLOAT: 9}
@@ -79,7 +80,7 @@ def arithmetic_of(gemm: Gemm) -> Arithmetic | None:
 def takes(gemm: Gemm, machine: Machine) -> bool:
     """Whether a product of many rows is computed so."""
     arithmetic = arithmetic_of(gemm)
-    if arithmetic is None or machine.vector_bytes < _BYTES or gemm.n < _LANES:
+    if arithmetic is None or machine.vector_bytes < _BYTES or gemm.n < LANES:
         return False
     if gemm.m < _LEAST_ROWS[gemm.lhs.kind] or gemm.m * gemm.n * gemm.k < _LEAST_WORK:
         return False
@@ -89,7 +90,7 @@ def takes(gemm: Gemm, machine: Machine) -> bool:
 
 def takes_exchanged(gemm: Gemm, machine: Machine) -> bool:
     """Whether it is so with the factors exchanged, because columns do not fill a register."""
-    return gemm.n < _LANES and takes(gemm.transposed(), machine)
+    return gemm.n < LANES and takes(gemm.transposed(), machine)
 
 
 @functools.lru_cache(maxsize=64)
@@ -130,7 +131,7 @@ def keeping(gemm: Gemm, found: TiledPlan, pieces: int) -> TiledPlan:
 
 def tile_of(gemm: Gemm) -> Tile:
     """Up to two registers in both directions."""
-    return Tile(_LANES, min(gemm.m, 2 * _ROWS), 1 if gemm.n == _LANES else 2)
+    return Tile(LANES, min(gemm.m, 2 * _ROWS), 1 if gemm.n == LANES else 2)
 
 
 def chunk_of(gemm: Gemm, tile: Tile, rows: int | None, wanted: int) -> int:
@@ -164,7 +165,7 @@ class TileRegisterProduct(TiledProduct):
 
     def _configure(self) -> None:
         """Tell the processor the rows and bytes of the registers."""
-        function, rows = self.function, min(self.tile.rows, _ROWS)
+        function, rows = self.function, self._height
         found = bytearray(_BYTES)
         # The palette; then the bytes of a row of each register in 16 bits, and their rows.
         found[0] = 1
@@ -186,36 +187,83 @@ class TileRegisterProduct(TiledProduct):
         is_stored = self.results.stores_tiles and matrix.kind == self.kind and matrix.column == 1
         is_cut = blocks > limit_of(self.kind)
         memory = None if is_stored and not is_cut else function.stack(self.kind, tile.rows * tile.columns)
+        direct = self._direct
+        distances = direct.distances(function, self._copy) if direct else None
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, self.gemm.m - tile.rows)
-            (rows,) = self._rows(lhs, begin, number, row, None)
+            rows = self._rows(lhs, begin, number, row, None)
+            if distances is None:
+                rows = [function.offset(rows[0], I8, first * left.side.across) for first in self._parts]
             if memory is not None:
-                self._sum_into(memory, rows, strips, blocks)
-                self._finish(memory, batch, row, columns)
+                self._sum_into(memory, rows, strips, blocks, distances)
+                self._finish_parts(memory, batch, row, columns)
             else:
-                self._sum(rows, strips, blocks)
-                self._keep(lambda first, place: self.results.address_of(batch, row + first, columns[place]), matrix.row)
+                self._sum(rows, strips, blocks, distances)
+                self._keep(
+                    lambda first, place: self.results.address_of(batch, self._row(row, first), columns[place]),
+                    matrix.row,
+                )
 
-    def _sum_into(self, memory: Value, rows: Value, strips: Sequence[Value], blocks: int) -> None:
+    @property
+    def _direct(self) -> DirectWindows | None:
+        left: object = self.plan.left
+        return left if isinstance(left, DirectWindows) else None
+
+    @property
+    def _copy(self) -> Value:
+        assert self.copied is not None
+        return self.copied
+
+    def _row(self, row: Value, first: Number) -> Value:
+        """The result's row that a register begins with.
+
+        Args:
+            row: that the tile begins with.
+            first: of the tile's rows, the first one of the register.
+        """
+        direct = self._direct
+        if direct is None or direct.is_even:
+            return row + first
+        return direct.pixel(self.function, direct.register(row + first))
+
+    def _finish_parts(self, memory: Value, batch: Value, row: Value, columns: Sequence[Value]) -> None:
+        """Store a tile, each register by itself where the rows of one do not follow those of the other."""
+        function, whole, direct = self.function, self.tile, self._direct
+        if direct is None or direct.is_even:
+            self._finish(memory, batch, row, columns)
+            return
+        self.tile = replace(whole, rows=self._height)
+        with each(function, 0, whole.rows, self._height) as first:
+            at = function.offset(memory, self.kind, first * whole.columns)
+            self._finish(at, batch, self._row(row, first), columns)
+        self.tile = whole
+
+    def _sum_into(
+        self, memory: Value, rows: Sequence[Value], strips: Sequence[Value], blocks: int, distances: Value | None
+    ) -> None:
         """Write the sums of a tile, in chains of limited length: each instruction adds its terms as one number."""
         function, tile, longest = self.function, self.tile, limit_of(self.kind)
         size = tile.rows * tile.columns
 
         def at(tile_memory: Value) -> Callable[[int, int], Value]:
-            return lambda first, place: function.offset(tile_memory, self.kind, first * tile.columns + place * _LANES)
+            return lambda first, place: function.offset(tile_memory, self.kind, first * tile.columns + place * LANES)
 
         if blocks <= longest:
-            self._sum(rows, strips, blocks)
+            self._sum(rows, strips, blocks, distances)
             self._keep(at(memory), tile.columns)
             return
-        part, kind = function.stack(self.kind, size), wide(self.kind, _LANES)
+        part, kind = function.stack(self.kind, size), wide(self.kind, LANES)
         function.clear(memory, size * bits_of(self.kind) // 8)
         with each(function, 0, blocks, longest) as first_block:
-            left = function.offset(rows, I8, first_block * _BYTES)
+            left, places = rows, distances
+            if distances is None:
+                left = [function.offset(part, I8, first_block * _BYTES) for part in rows]
+            else:
+                places = function.offset(distances, I64, first_block)
             right = [function.offset(strip, I8, first_block * (_ROWS * self._along)) for strip in strips]
-            self._sum(left, right, (function.index(blocks) - first_block).minimum(longest))
+            self._sum(left, right, (function.index(blocks) - first_block).minimum(longest), places)
             self._keep(at(part), tile.columns)
-            with each(function, 0, size, _LANES) as number:
+            with each(function, 0, size, LANES) as number:
                 total, more = (function.offset(one, self.kind, number) for one in (memory, part))
                 function.store(function.load(total, kind) + function.load(more, kind), total)
 
@@ -229,12 +277,18 @@ class TileRegisterProduct(TiledProduct):
         if not (is_rounded and results.is_plain and matrix.column == 1):
             super()._finish(memory, batch, row, columns)
             return
-        kind, rounded = wide(FLOAT, _LANES), wide(BFLOAT, _LANES)
-        start = results.address(batch)
+        kind, start = wide(FLOAT, LANES), results.address(batch)
+        # Two vectors become one where the second one always follows the first.
+        joins = tile.vectors == 2 and self.gemm.n % tile.columns == 0
         with each(function, 0, tile.rows) as number:
-            for place, column in enumerate(columns):
-                at = function.offset(memory, FLOAT, number * tile.columns + place * _LANES)
-                call = f"call {rounded} @llvm.x86.avx512bf16.cvtneps2bf16.512({function.load(at, kind)})"
+            at = function.offset(memory, FLOAT, number * tile.columns)
+            sums = [function.load(function.offset(at, FLOAT, place * LANES), kind) for place in range(tile.vectors)]
+            for place, column in enumerate(columns[:1] if joins else columns):
+                name, given = "cvtneps2bf16", sums[place : place + 1]
+                if joins:
+                    name, given = "cvtne2ps2bf16", sums[::-1]
+                rounded = wide(BFLOAT, len(given) * LANES)
+                call = f"call {rounded} @llvm.x86.avx512bf16.{name}.512({', '.join(map(str, given))})"
                 address = None
                 if results.stores_tiles:
                     address = strided(function, start, BFLOAT, [row + number, column], [matrix.row, 1])
@@ -255,41 +309,52 @@ class TileRegisterProduct(TiledProduct):
                 self.function.do(f"call void @llvm.x86.tilestored64(i8 {number}, ptr {at.text}, i64 {step})")
 
     @property
+    def _height(self) -> int:
+        """Rows of a register of sums."""
+        direct = self._direct
+        return direct.height if direct else min(self.tile.rows, _ROWS)
+
+    @property
     def _parts(self) -> list[int]:
         """The first row of each register of sums; the last one ends with the tile."""
-        rows = self.tile.rows
-        return [0] if rows <= _ROWS else [0, rows - _ROWS]
+        rows, height = self.tile.rows, self._height
+        return [0] if rows == height else [0, rows - height]
 
     @property
     def _along(self) -> int:
         """Bytes from one unit of terms to the next in a strip."""
-        columns = self.tile.columns if self.plan.strips is None else _LANES
+        columns = self.tile.columns if self.plan.strips is None else LANES
         return columns * self.arithmetic.unit_bytes
 
-    def _sum(self, rows: Value, strips: Sequence[Value], blocks: Number) -> None:
+    def _sum(self, rows: Sequence[Value], strips: Sequence[Value], blocks: Number, distances: Value | None) -> None:
         """The sums of a tile, of so many blocks of units.
 
         Args:
-            rows: the address of its first row.
+            rows: the addresses of the first row of each register.
             strips: those of the strip's vectors, or of the first one alone where the others follow it.
+            distances: the address of what each block lies apart from the first; None where they follow each other.
         """
-        function, tile, side = self.function, self.tile, self.plan.left.side
-        parts, vectors, name = self._parts, tile.vectors, self.arithmetic.instruction
-        for number in range(len(parts) * vectors):
+        function, tile, across = self.function, self.tile, self.plan.left.side.across
+        vectors, name, count = tile.vectors, self.arithmetic.instruction, len(rows)
+        for number in range(count * vectors):
             function.do(f"call void @llvm.x86.tilezero(i8 {number})")
-        along = self._along
-        with carrying(function, 0, blocks, [rows, *strips]) as (loop, _, (left, *right)):
+        along, moving = self._along, rows if distances is None else []
+        with carrying(function, 0, blocks, [*moving, *strips]) as (loop, block, carried):
+            left, right = carried[: len(moving)], carried[len(moving) :]
+            places: Sequence[Value] = left
+            if distances is not None:
+                distance = function.load(function.offset(distances, I64, block), I64)
+                places = [function.offset(part, I8, distance) for part in rows]
             for place in range(vectors):
                 at = right[place] if len(right) == vectors else function.offset(right[0], I8, place * _BYTES)
                 function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_COLUMNS + place}, ptr {at.text}, i64 {along})")
-            for part, first in enumerate(parts):
-                at = function.offset(left, I8, first * side.across)
-                function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_ROWS + part}, ptr {at.text}, i64 {side.across})")
+            for part, at in enumerate(places):
+                function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_ROWS + part}, ptr {at.text}, i64 {across})")
                 for place in range(vectors):
                     numbers = part * vectors + place, _OF_ROWS + part, _OF_COLUMNS + place
                     function.do(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in numbers)})")
             following = [function.offset(start, I8, _ROWS * along) for start in right]
-            loop.next([function.offset(left, I8, _BYTES), *following])
+            loop.next([*(function.offset(part, I8, _BYTES) for part in left), *following])
 
 
 def run_if_allowed(
@@ -321,4 +386,5 @@ def run_if_allowed(
 
 def by_vectors(gemm: Gemm) -> Gemm:
     """The product where the registers are not to be had."""
-    return replace(gemm, extensions=gemm.extensions - EXTENSIONS)
+    without = EXTENSIONS | {BF16} if AMX_BF16 in gemm.extensions else EXTENSIONS
+    return replace(gemm, extensions=gemm.extensions - without)

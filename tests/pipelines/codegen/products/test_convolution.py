@@ -15,6 +15,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
 from hloforge.pipelines.codegen.products import convolution as convolution_module, tile_registers
 from hloforge.pipelines.codegen.products.convolution import Convolution
+from hloforge.pipelines.codegen.products.direct_windows import DirectWindows
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from tests.pipelines.codegen.kernel_text import Kernel as Text
@@ -280,6 +281,40 @@ def test_tile_registers(
     # Few rows at a time, of one image.
     monkeypatch.setattr(convolution_module, "_LAID_BYTES", 1 << 14)
     check(one, machine=replace(HOST, l2_bytes=1 << 14), at_end=False)
+
+
+@pytest.mark.parametrize("kind", ["i8", "bfloat"])
+@pytest.mark.parametrize(
+    ("batch", "axes", "outputs", "groups"),
+    [
+        (2, (axis(9, 3, low=1, high=1), axis(28, 3, low=1, high=1)), 40, 1),
+        (3, (axis(5, 3, low=1, high=1), axis(17, 3, low=1, high=1)), 64, 1),
+        (2, (axis(8, 3, stride=2, low=1), axis(35, 3, stride=2, low=1)), 33, 2),
+        (2, (axis(7, 2), axis(27, 5, dilation=2)), 16, 1),
+        (2, (axis(37, 3, low=1, high=1),), 32, 1),
+        (1, (axis(5, 2), axis(6, 3, low=1, high=1), axis(13, 2, high=1)), 48, 1),
+        (1, (axis(15, 1, stride=2), axis(39, 1, stride=2)), 32, 1),
+        (1, (axis(1, 1), axis(91, 1, low=1, high=1)), 32, 1),
+    ],
+    ids=str,
+)
+def test_tile_registers_of_windows_in_place(
+    batch: int, axes: tuple[Axis, ...], outputs: int, groups: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Features that fill blocks of terms, by rows of pixels that registers divide and that they do not."""
+    inputs, out = 64 if kind == "i8" else 32, "i32" if kind == "i8" else kind
+    for orders in (PIXELS, ("NSC", "OSI", "NSC"), ("NCS", "OIS", "NSC")):
+        one = convolution(
+            batch, axes, inputs, outputs, groups=groups, orders=orders, kind=kind, out=out, extensions=WITH_TILES
+        )
+        registers = one._in_planes()._registers(HOST)
+        assert registers is not None
+        assert isinstance(registers[1].left, DirectWindows)
+        check(one, biased=groups == 1 and kind == "bfloat")
+        check(_reversed(one), at_end=False)
+    # Few rows at a time.
+    monkeypatch.setattr(convolution_module, "_LAID_BYTES", 1 << 12)
+    check(one, machine=replace(HOST, workers=3))
 
 
 @pytest.mark.parametrize("allowed", [True, False])

@@ -1,0 +1,196 @@
+"""Windows of an image that registers for tiles read where they lie.
+
+Rows of a register are pixels of one row of the result, so that their windows lie at equal distances in the image, and
+each block of terms is features at one position of the window: its distance from the first block is the same for all
+pixels. Nothing is copied but the image with its padding, if it has some (``windows.py``), and rows that windows share
+stay in the first-level cache::
+
+    for register of pixels: sums = 0; for each block: sums += image[first pixel + distances[block]] * weights[block]
+
+Where registers do not divide a row, its last one begins early enough to end with it.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, I64, Value, bits_of
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.products.blocking import Tile
+from hloforge.pipelines.codegen.products.images import Axis
+from hloforge.pipelines.codegen.products.left_factors import OneRun
+from hloforge.pipelines.codegen.products.loops import SCALAR, each
+from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn
+from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.windows import Windows
+
+# Rows of a register, and of those how many there are at least: fewer take as long to read their columns.
+_ROWS, _LEAST_ROWS = 16, 8
+# Bytes of a block of terms, and of a distance.
+_BLOCK, _DISTANCE = 64, 8
+
+
+def row_of(axes: tuple[Axis, ...]) -> int:
+    """The dimension whose pixels follow each other in a register: the last one of more than one."""
+    return max((place for place, axis in enumerate(axes) if axis.out > 1), default=0)
+
+
+def height_of(axes: tuple[Axis, ...]) -> int:
+    """Rows of a register: equal parts of a row of the result; 0 where they would be few."""
+    width = axes[row_of(axes)].out
+    height = -(-width // -(-width // _ROWS))
+    return height if height >= _LEAST_ROWS else 0
+
+
+def registers_of(axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    """How many registers of pixels there are along each dimension."""
+    row, height = row_of(axes), height_of(axes)
+    return tuple(-(-axis.out // height) if place == row else axis.out for place, axis in enumerate(axes))
+
+
+def copied_rows(axes: tuple[Axis, ...], registers: int) -> int:
+    """The most rows of the padded image that the windows of so many consecutive registers see."""
+    if row_of(axes) == 0:
+        return axes[0].rows_for(min(axes[0].out, registers * height_of(axes)))
+    width = math.prod(registers_of(axes)[1:])
+    return axes[0].rows_for(min(axes[0].out, (registers + width - 2) // width + 1))
+
+
+def reads(windows: Windows) -> bool:
+    """Whether terms that lie next to each other fill whole blocks."""
+    is_dense = windows.copy is not None or windows.image.feature == 1
+    return is_dense and windows.run * bits_of(windows.arithmetic.element) // 8 % _BLOCK == 0
+
+
+@dataclass(frozen=True)
+class DirectWindows(OneRun):
+    """Rows are pixels of registers, one register after the other, and terms weights by features.
+
+    Attributes:
+        windows: what rows are read from, whose arithmetic is of single elements.
+        depth: weights by features.
+        tiles: of a chunk.
+    """
+
+    windows: Windows
+    depth: int
+    tile: Tile
+    arithmetic: Arithmetic
+    tiles: int
+
+    @property
+    def weights(self) -> tuple[int, tuple[Turn, ...]]:
+        return self.windows.run, self.windows.turns
+
+    @property
+    def height(self) -> int:
+        """Rows of a register."""
+        return height_of(self.windows.axes)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether registers divide rows of the result, so that rows are its pixels in row-major order."""
+        return self.windows.axes[row_of(self.windows.axes)].out % self.height == 0
+
+    @property
+    def _registers(self) -> int:
+        return math.prod(registers_of(self.windows.axes))
+
+    @property
+    def _copied(self) -> int:
+        copy = self.windows.copy
+        return 0 if copy is None else -(-copy.size // _BLOCK) * _BLOCK
+
+    @property
+    def _run_blocks(self) -> int:
+        return self.windows.run * bits_of(self.arithmetic.element) // 8 // _BLOCK
+
+    @property
+    def size(self) -> int:
+        blocks = self._run_blocks * math.prod(self.windows.most)
+        return self._copied + blocks * _DISTANCE
+
+    @property
+    def side(self) -> Side:
+        row, size = row_of(self.windows.axes), self.arithmetic.unit_bytes
+        return Side(self.arithmetic.unit, self.windows.axes[row].stride * self.windows.strides[row], size, size)
+
+    def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
+        windows, axis = self.windows, self.windows.axes[0]
+        if windows.copy is not None:
+            first, last = self._chunk(function, begin, end)
+            origin, final = self._first_axis(function, first), self._first_axis(function, last - 1)
+            extent = self.height if row_of(windows.axes) == 0 else 1
+            rows = (final - origin) * axis.stride + axis.rows_for(extent)
+            windows.copy.fill(function, windows.image, lhs, origin * axis.stride, rows, memory)
+        self._write_distances(function, self.distances(function, memory))
+
+    def _write_distances(self, function: Function, target: Value) -> None:
+        blocks = self._run_blocks
+        with ExitStack() as loops:
+            number, distance = function.index(0), function.index(0)
+            for turn in self.windows.turns:
+                place = loops.enter_context(each(function, 0, turn.count, hints=SCALAR))
+                number, distance = number * turn.count + place, distance + place * turn.left
+            place = loops.enter_context(each(function, 0, blocks, hints=SCALAR))
+            at = function.offset(target, I64, number * blocks + place)
+            function.store(distance + place * _BLOCK, at)
+
+    def distances(self, function: Function, memory: Value) -> Value:
+        """The address of the distances of blocks, in bytes."""
+        return function.offset(memory, I8, self._copied)
+
+    def _chunk(self, function: Function, begin: Value, end: Value) -> tuple[Value, Value]:
+        """The first register of a chunk, and the one after its last."""
+        parts = self.tile.rows // self.height
+        return clamped(function, begin * parts, self._registers - parts), clamped(
+            function, end * parts, self._registers
+        )
+
+    def _first_axis(self, function: Function, register: Value) -> Value:
+        """The index of a register's first pixel along the first dimension."""
+        return self._indices(function, register)[0]
+
+    def _indices(self, function: Function, register: Value) -> list[Value]:
+        """The indices of a register's first pixel."""
+        axes, row = self.windows.axes, row_of(self.windows.axes)
+        found = split_index(function, register, registers_of(axes))
+        found[row] = clamped(function, found[row] * self.height, axes[row].out - self.height)
+        return found
+
+    def pixel(self, function: Function, register: Value) -> Value:
+        """The number of a register's first pixel among the result's in row-major order."""
+        if self.is_even:
+            return register * self.height
+        total = function.index(0)
+        for index, axis in zip(self._indices(function, register), self.windows.axes, strict=True):
+            total = total * axis.out + index
+        return total
+
+    def register(self, row: Value) -> Value:
+        """The number of the register that a tile begins with."""
+        return row.udiv(self.height)
+
+    def rows(
+        self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
+    ) -> list[Value]:
+        windows, start = self.windows, lhs
+        assert memory is not None
+        origin: Value | None = None
+        if windows.copy is not None:
+            start, origin = memory, self._first_axis(function, self._chunk(function, begin, begin)[0])
+        else:
+            # Pixels before the first window's.
+            low = sum(-axis.low * stride for axis, stride in zip(windows.axes, windows.strides, strict=True))
+            start = function.offset(start, I8, low)
+        steps = [axis.stride * stride for axis, stride in zip(windows.axes, windows.strides, strict=True)]
+        found, register = [], self.register(row)
+        for part in range(self.tile.rows // self.height):
+            indices = self._indices(function, register + part if part else register)
+            if origin is not None:
+                indices[0] = indices[0] - origin
+            found.append(strided(function, start, I8, indices, steps))
+        return found
