@@ -80,7 +80,10 @@ def _saved(op: ir.Operation) -> float:
             return terms * pairs - packed
         return terms * (_GROUPED if outputs < _WHOLE else 0)
     if outputs < _VECTOR:
-        return terms * _NARROW - packed
+        # Pairs that fill half of a vector take as long as vectors of pixels, and registers for tiles a fifth: that is
+        # worth no copies of images, but these keep the order that they have.
+        is_half = pairs and outputs >= _VECTOR // 2 and inputs % (2 * _VECTOR) == 0
+        return terms * (0 if is_half else _NARROW) - packed
     if window == 1:
         return terms * (_PIXELS + pairs) - packed
     if any(step > 1 for step in integers(op, "lhs_dilation")):

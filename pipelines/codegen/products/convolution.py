@@ -434,10 +434,12 @@ class Convolution:
         # The left factor's rows are laid out, whatever their strides are.
         laid = replace(gemm, lhs=replace(gemm.lhs, row=gemm.k, column=1))
         arithmetic = tile_registers.arithmetic_of(gemm)
-        if arithmetic is None or phases_of(self) or not tile_registers.takes(laid, machine):
+        if arithmetic is None or phases_of(self) or not tile_registers.takes(laid, machine, tile_registers.HALF):
             return None
         if direct := self._read_in_place(gemm, arithmetic, machine):
             return direct
+        if gemm.n < tile_registers.LANES:
+            return None
         tile, single = tile_registers.tile_of(gemm), one_by_one(arithmetic.element)
         rows = max(_LAID_BYTES // (gemm.k * gemm.lhs.bytes), tile.rows)
         chunk = tile_registers.chunk_of(gemm, tile, rows, self._pieces_by_registers(machine))
@@ -469,7 +471,7 @@ class Convolution:
         registers = math.prod(direct_windows.registers_of(axes))
         gemm = replace(gemm, m=registers * height)
         columns = tile_registers.tile_of(gemm).vectors
-        tile = Tile(tile_registers.LANES, height * min(2, registers), columns)
+        tile = Tile(tile_registers.lanes_of(gemm), height * min(2, registers), columns)
         copies = self.image.feature != 1 or not all(axis.is_plain for axis in axes)
         windows, chunk = tuple(axis.window for axis in axes), -(-gemm.m // tile.rows)
         wanted = self._pieces_by_registers(machine)

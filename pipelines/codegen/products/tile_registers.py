@@ -46,6 +46,8 @@ AMX_INT8 = "amx-int8"
 EXTENSIONS = frozenset({AMX_INT8, AMX_BF16})
 # Rows of a register, bytes of one, and lanes of sums.
 _ROWS, _BYTES, LANES = 16, 64, 16
+# Columns from which on registers that they half fill pay, where rows are read in place.
+HALF = 8
 # Rows from which on it pays to pack the right factor for the instruction: 8x768x3072 bytes take half of the time of
 # ``row_products.py``, pairs twice of it.
 _LEAST_ROWS = {I8: 5, BFLOAT: 9}
@@ -77,10 +79,10 @@ def arithmetic_of(gemm: Gemm) -> Arithmetic | None:
     return None
 
 
-def takes(gemm: Gemm, machine: Machine) -> bool:
-    """Whether a product of many rows is computed so."""
+def takes(gemm: Gemm, machine: Machine, least: int = LANES) -> bool:
+    """Whether a product of many rows is computed so, and of so many columns at least."""
     arithmetic = arithmetic_of(gemm)
-    if arithmetic is None or machine.vector_bytes < _BYTES or gemm.n < LANES:
+    if arithmetic is None or machine.vector_bytes < _BYTES or gemm.n < least:
         return False
     if gemm.m < _LEAST_ROWS[gemm.lhs.kind] or gemm.m * gemm.n * gemm.k < _LEAST_WORK:
         return False
@@ -131,7 +133,13 @@ def keeping(gemm: Gemm, found: TiledPlan, pieces: int) -> TiledPlan:
 
 def tile_of(gemm: Gemm) -> Tile:
     """Up to two registers in both directions."""
-    return Tile(LANES, min(gemm.m, 2 * _ROWS), 1 if gemm.n == LANES else 2)
+    lanes = lanes_of(gemm)
+    return Tile(lanes, min(gemm.m, 2 * _ROWS), 1 if gemm.n == lanes else 2)
+
+
+def lanes_of(gemm: Gemm) -> int:
+    """Columns of a register."""
+    return LANES if gemm.n >= LANES else HALF
 
 
 def chunk_of(gemm: Gemm, tile: Tile, rows: int | None, wanted: int) -> int:
@@ -170,7 +178,8 @@ class TileRegisterProduct(TiledProduct):
         # The palette; then the bytes of a row of each register in 16 bits, and their rows.
         found[0] = 1
         for number in range(_COUNT):
-            found[16 + 2 * number] = _BYTES
+            # Of a register of rows its terms, of others its columns.
+            found[16 + 2 * number] = _BYTES if _OF_ROWS <= number < _OF_COLUMNS else 4 * self.tile.lanes
             found[48 + number] = _ROWS if number >= _OF_COLUMNS else rows
         table = function.stack(I64, _BYTES // 8)
         for place, word in enumerate(struct.unpack(f"<{_BYTES // 8}q", found)):
@@ -246,13 +255,15 @@ class TileRegisterProduct(TiledProduct):
         size = tile.rows * tile.columns
 
         def at(tile_memory: Value) -> Callable[[int, int], Value]:
-            return lambda first, place: function.offset(tile_memory, self.kind, first * tile.columns + place * LANES)
+            return lambda first, place: function.offset(
+                tile_memory, self.kind, first * tile.columns + place * tile.lanes
+            )
 
         if blocks <= longest:
             self._sum(rows, strips, blocks, distances)
             self._keep(at(memory), tile.columns)
             return
-        part, kind = function.stack(self.kind, size), wide(self.kind, LANES)
+        part, kind = function.stack(self.kind, size), wide(self.kind, tile.lanes)
         function.clear(memory, size * bits_of(self.kind) // 8)
         with each(function, 0, blocks, longest) as first_block:
             left, places = rows, distances
@@ -263,7 +274,7 @@ class TileRegisterProduct(TiledProduct):
             right = [function.offset(strip, I8, first_block * (_ROWS * self._along)) for strip in strips]
             self._sum(left, right, (function.index(blocks) - first_block).minimum(longest), places)
             self._keep(at(part), tile.columns)
-            with each(function, 0, size, LANES) as number:
+            with each(function, 0, size, tile.lanes) as number:
                 total, more = (function.offset(one, self.kind, number) for one in (memory, part))
                 function.store(function.load(total, kind) + function.load(more, kind), total)
 
@@ -277,18 +288,20 @@ class TileRegisterProduct(TiledProduct):
         if not (is_rounded and results.is_plain and matrix.column == 1):
             super()._finish(memory, batch, row, columns)
             return
-        kind, start = wide(FLOAT, LANES), results.address(batch)
+        kind, start = wide(FLOAT, tile.lanes), results.address(batch)
         # Two vectors become one where the second one always follows the first.
         joins = tile.vectors == 2 and self.gemm.n % tile.columns == 0
         with each(function, 0, tile.rows) as number:
             at = function.offset(memory, FLOAT, number * tile.columns)
-            sums = [function.load(function.offset(at, FLOAT, place * LANES), kind) for place in range(tile.vectors)]
+            sums = [
+                function.load(function.offset(at, FLOAT, place * tile.lanes), kind) for place in range(tile.vectors)
+            ]
             for place, column in enumerate(columns[:1] if joins else columns):
                 name, given = "cvtneps2bf16", sums[place : place + 1]
                 if joins:
                     name, given = "cvtne2ps2bf16", sums[::-1]
-                rounded = wide(BFLOAT, len(given) * LANES)
-                call = f"call {rounded} @llvm.x86.avx512bf16.{name}.512({', '.join(map(str, given))})"
+                rounded = wide(BFLOAT, len(given) * tile.lanes)
+                call = f"call {rounded} @llvm.x86.avx512bf16.{name}.{tile.lanes * 32}({', '.join(map(str, given))})"
                 address = None
                 if results.stores_tiles:
                     address = strided(function, start, BFLOAT, [row + number, column], [matrix.row, 1])
@@ -323,7 +336,7 @@ class TileRegisterProduct(TiledProduct):
     @property
     def _along(self) -> int:
         """Bytes from one unit of terms to the next in a strip."""
-        columns = self.tile.columns if self.plan.strips is None else LANES
+        columns = self.tile.columns if self.plan.strips is None else self.tile.lanes
         return columns * self.arithmetic.unit_bytes
 
     def _sum(self, rows: Sequence[Value], strips: Sequence[Value], blocks: Number, distances: Value | None) -> None:
@@ -346,7 +359,7 @@ class TileRegisterProduct(TiledProduct):
                 distance = function.load(function.offset(distances, I64, block), I64)
                 places = [function.offset(part, I8, distance) for part in rows]
             for place in range(vectors):
-                at = right[place] if len(right) == vectors else function.offset(right[0], I8, place * _BYTES)
+                at = right[place] if len(right) == vectors else function.offset(right[0], I8, place * tile.lanes * 4)
                 function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_COLUMNS + place}, ptr {at.text}, i64 {along})")
             for part, at in enumerate(places):
                 function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_ROWS + part}, ptr {at.text}, i64 {across})")

@@ -188,3 +188,18 @@ def test_bf16_is_multiplied_in_pairs(groups: int, outputs: int) -> None:
     function = functools.partial(_conv, groups=groups)
     assert _transpositions(function, x, w)[1] == ["[b, 0, 1, f]" if moves else "[b, f, 0, 1]"]
     check(function, x, w)
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_few_features_of_bf16_keep_their_order(is_last: bool) -> None:
+    """Eight of them fill half of a vector or register: that is worth no copy, of either order."""
+    x = normal(*((1, 28, 28, 64) if is_last else (1, 64, 28, 28))).astype(jnp.bfloat16)
+    w = _weights(8, 64, 3, 3).astype(jnp.bfloat16)
+
+    def function(x: Any, w: Any) -> Any:
+        if not is_last:
+            return _conv(x, w)
+        return jnp.transpose(_conv(jnp.transpose(x, (0, 3, 1, 2)), w), (0, 2, 3, 1))
+
+    assert _transpositions(function, x, w) == (0, ["[b, 0, 1, f]" if is_last else "[b, f, 0, 1]"])
+    check(function, x, w)

@@ -295,6 +295,8 @@ def test_tile_registers(
         (1, (axis(5, 2), axis(6, 3, low=1, high=1), axis(13, 2, high=1)), 48, 1),
         (1, (axis(15, 1, stride=2), axis(39, 1, stride=2)), 32, 1),
         (1, (axis(1, 1), axis(91, 1, low=1, high=1)), 32, 1),
+        (2, (axis(9, 3, low=1, high=1), axis(28, 3, low=1, high=1)), 8, 1),
+        (2, (axis(9, 3, low=1, high=1), axis(27, 3, low=1, high=1)), 13, 2),
     ],
     ids=str,
 )
