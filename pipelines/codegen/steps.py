@@ -268,15 +268,18 @@ def is_root(op: Op) -> bool:
 
 def reads_in_memory(op: Op) -> Iterable[Array]:
     """What a root reads that has to be in memory; other operands are computed as they are read."""
-    if op.name in ("reduce", "while"):
-        return ()
-    if op.panel is not None:
-        return (home(op.operands[1 - op.panel], op),)
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
-    if op.name in ("if", "case", "scatter", "util.call"):
+    return tuple(home(one, op) for one in _taken(op))
+
+
+def _taken(op: Op) -> Iterable[Array]:
+    """The operands that a root's algorithm finds in memory, as they are or as parts of other arrays."""
+    if op.name in ("reduce", "while", "if", "case", "scatter", "util.call") or is_update(op):
         return ()
-    return tuple(home(one, op) for one in op.operands if one not in op.streamed)
+    if op.panel is not None:
+        return (op.operands[1 - op.panel],)
+    return tuple(one for one in op.operands if one not in op.streamed)
 
 
 def home(array: Array, reader: Op) -> Array:
@@ -353,9 +356,11 @@ class Planner:
     def steps(self) -> list[Step]:
         """In an order in which they can run."""
         costs = self._choose()
+        self.memory |= self._not_found()
         steps = self._loops()
         if again := self._computed_again(steps, costs):
             self.memory |= again
+            self.memory |= self._not_found()
             steps = self._loops()
         self._drop_stores(steps)
         steps = self._with_epilogues(steps)
@@ -423,6 +428,22 @@ class Planner:
                 self.memory.add(array)
                 uses[array] = [self._at_own_place("map", array.shape)]
         return costs
+
+    def _not_found(self) -> set[Array]:
+        """What algorithms read that is no part, as they take it, of what is in memory.
+
+        It was one of what is in memory anyway (``home``). An array between the two that has got memory for another
+        reader has its elements in another order, such as the transposition of a matrix whose transposition is the
+        matrix itself.
+        """
+        found = set()
+        for op in self._block.ops:
+            for array in _taken(op) if is_root(op) else ():
+                part = part_of(array, self.in_memory)
+                is_found = part is not None and (part.is_dense or takes_strides(op, array, part))
+                if not is_found and self._is_own(array):
+                    found.add(array)
+        return found
 
     def _is_panel(self, op: Op, side: int, costs: dict[Array, int]) -> bool:
         """Whether a product computes a factor as it goes, because what it is computed of is smaller."""

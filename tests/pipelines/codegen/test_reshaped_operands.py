@@ -216,3 +216,20 @@ def test_loops_read_reshaped_arrays_where_they_lie() -> None:
     given = np.reshape(w, (6, 16, 16))
     plain = _kernels(lambda x, w: lax.scan(lambda x, matrix: (jnp.tanh(x @ matrix), x.sum()), x, w), x, given)
     assert _kernels(layers, x, w) == plain
+
+
+def test_a_transposition_in_memory_between_an_algorithm_and_what_it_reads() -> None:
+    """A matrix is the transposition of its transposition, which another algorithm has in memory."""
+    x = np.tril(normal(12, 12)) + 4 * np.eye(12, dtype=np.float32)
+    solve = jax.scipy.linalg.solve_triangular
+    pairs: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
+        (lambda m: solve(m, _ones(12, 3), lower=True), lambda t: solve(t, _ones(12, 3), lower=False)),
+        (lambda m: jnp.sort(m, 0), lambda t: jnp.sort(t, 0)),
+        (lambda m: jnp.fft.rfft(m).real, lambda t: jnp.fft.rfft(t).real),
+        (lambda m: jnp.linalg.cholesky(m @ m.T), lambda t: solve(t, _ones(12, 12), lower=False)),
+        (lambda m: jnp.cumsum(m, 0), lambda t: solve(t, t.T.T, lower=False)),
+    ]
+    for first, second in pairs:
+        check(lambda m, first=first, second=second: (first(m.T.T), second(m.T)), x, tolerance=1e-4)
+        check(lambda m, first=first, second=second: (first((m + 1).T.T), second((m + 1).T)), x, tolerance=1e-4)
+        check(lambda m, first=first, second=second: (first(m.T.T.T.T), second(m.T)), x, tolerance=1e-4)
