@@ -140,6 +140,22 @@ def keeps_order(op: Op, maps: Sequence[Array], in_memory: InMemory) -> bool:
     return order is not None and order.dims is None and not order.bordered
 
 
+def is_bordered(op: Op, maps: Sequence[Array], in_memory: InMemory) -> bool:
+    """Whether an epilogue stores its result with a border around it."""
+    order = _order(op.result, maps, in_memory)
+    return order is None or order.bordered
+
+
+def read_with_sums(op: Op, maps: Sequence[Array], in_memory: InMemory) -> tuple[Place, list[tuple[Array, Index]]]:
+    """The place of a sum in a product's result, and what its epilogue reads there: arrays and elements' numbers."""
+    order, own, at = _order(op.result, maps, in_memory), set(maps), _sums_of(op)
+    assert order is not None
+    found = Accesses(lambda array: array is op.result or (in_memory(array) and array not in own))
+    for array in maps:
+        found.made(order.computed(array), order.place(at.place))
+    return at.place, [(array, number) for array, number in found.loads if array is not op.result]
+
+
 @dataclass(frozen=True)
 class _Order:
     """How the places of a loop are those of a product's result.

@@ -26,7 +26,7 @@ from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.elements.kinds import is_complex
 from hloforge.pipelines.codegen.elements.memory import size as element_size
-from hloforge.pipelines.codegen.epilogues import keeps_order
+from hloforge.pipelines.codegen.epilogues import is_bordered, keeps_order, read_with_sums
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.parts import base_of
@@ -49,6 +49,8 @@ _VECTOR_ROWS = 16
 _LEAST_BYTES = 1 << 13
 # Rows that a block with a product has at least, because each block reads the whole right factor.
 _LEAST_ROWS = 32
+# Rows of a tile of a product's sums, or of several.
+_TILE_ROWS = 32
 # Columns of a row that make good vectors; numbers of one for each row do as well.
 _LEAST_COLUMNS = 32
 
@@ -176,6 +178,7 @@ class _Grown:
         before: steps that were after its first one and do not wait for it.
         made: arrays in memory that it makes.
         touched: arrays that it reads or makes.
+        moved: arrays that it makes in another order, as of heads after rows: nothing of it reads them.
     """
 
     rows: Rows
@@ -186,6 +189,7 @@ class _Grown:
     before: list[Step] = field(default_factory=list)
     made: set[Array] = field(default_factory=set)
     touched: set[Array] = field(default_factory=set)
+    moved: set[Array] = field(default_factory=set)
 
     @staticmethod
     def of(
@@ -217,12 +221,14 @@ class _Grown:
             return False
         touched = self._touched(step)
         own = {array for array in touched if array in self.made or self.rows.dims(array.shape) is not None}
-        if self.steps and not own & self.touched:
+        if (self.steps and not own & self.touched) or step.reads & self.moved:
             return False
         if not (self._fits_nest(step) if isinstance(step, Nest) else self._fits_product(step)):
             return False
         self.steps.append(step)
         self.made.update(stored_by(step))
+        if isinstance(step, Single) and step.epilogue and not self._keeps_order(step):
+            self.moved.update(stored_by(step))
         self.touched |= own
         return True
 
@@ -247,8 +253,10 @@ class _Grown:
 
     def _reads_own_rows(self, place: Sequence[Index], shape: Sequence[int], found: Accesses) -> bool:
         """Whether of what these steps make only the place's own row is read."""
-        row = places.linear(place, shape)
-        for array, number in found.loads:
+        return self._are_own_rows(places.linear(place, shape), found.loads)
+
+    def _are_own_rows(self, row: Index, loads: Sequence[tuple[Array, Index]]) -> bool:
+        for array, number in loads:
             if array in self.made:
                 dims = self.rows.dims(array.shape)
                 if dims is None or number.over(prod(array.shape[dims:])) != row:
@@ -273,15 +281,28 @@ class _Grown:
         lhs, rhs = (base_of(operand, self.in_memory) for operand in op.operands)
         if lhs in self.made and lhs.elements != op.operands[0].elements:
             return False
-        if step.epilogue:
-            others = step.reads - {lhs, rhs, result}
-            if others & self.made or not keeps_order(op, step.epilogue, self.in_memory):
-                return False
+        if step.epilogue and not self._fits_epilogue(step, first):
+            return False
         matrices = prod(op.operands[1].shape[d] for d in _numbers(op).rhs_batching_dimensions)
         factor = _bytes(op.operands[1]) // max(matrices, 1)
         if rhs in self.made or factor > self.machine.l2_bytes // _FACTOR or self.rows.size < _LEAST_ROWS:
             return False
         return lhs not in self.made or _has_rows_first(op)
+
+    def _keeps_order(self, step: Single) -> bool:
+        return keeps_order(step.operation, step.epilogue, self.in_memory)
+
+    def _fits_epilogue(self, step: Single, rows: int) -> bool:
+        """Whether what a product stores of its sums reads its own row of what these steps make.
+
+        Args:
+            rows: how many first dimensions of the product's result they are.
+        """
+        op = step.operation
+        if is_bordered(op, step.epilogue, self.in_memory):
+            return False
+        place, loads = read_with_sums(op, step.epilogue, self.in_memory)
+        return self._are_own_rows(places.linear(place[:rows], op.result.shape[:rows]), loads)
 
     def fused(self, steps: Sequence[Step], block: Block) -> FusedRows | None:
         """The steps as one, if that gains."""
@@ -320,7 +341,9 @@ class _Grown:
         most = max(room // max(row, 1), _LEAST_ROWS if self.has_products else 1)
         if row * min(most, self.rows.size) > 2 * room:
             return 0
-        return self._even(most)
+        count = self._even(most)
+        # Whole tiles of a product: what a last one computes again is a good part of a few.
+        return count - count % _TILE_ROWS if self.has_products and count > 2 * _TILE_ROWS else count
 
     def _near_block(self, again: int, row: int) -> int:
         """As ``_block``, of the first-level cache."""

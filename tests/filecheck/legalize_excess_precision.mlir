@@ -34,3 +34,17 @@ func.func @after(%x: tensor<4096x8xbf16>) -> (tensor<4096xbf16>, tensor<4096xbf1
   %n = stablehlo.sine %s : tensor<4096xbf16>
   return %m, %n : tensor<4096xbf16>, tensor<4096xbf16>
 }
+
+// A product that names its algorithm multiplies numbers of bf16, also beside a reduction whose library would not round.
+// CHECK-LABEL: func.func @algorithm
+// CHECK: [[N:%.+]] = stablehlo.convert {{%.+}} : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+// CHECK: stablehlo.dot_general [[N]], {{%.+}}, {{.*}} : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+func.func @algorithm(%x: tensor<64x64xf32>, %y: tensor<64x64xbf16>) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %n = stablehlo.convert %x : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %p = stablehlo.dot_general %n, %y, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %b = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %d = stablehlo.divide %p, %b : tensor<64x64xf32>
+  return %d : tensor<64x64xf32>
+}

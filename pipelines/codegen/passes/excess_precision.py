@@ -42,7 +42,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import block_of, defining_op, integers, operations, stands_in, types_of
 from hloforge.dialect.values import Value
-from hloforge.pipelines.analysis.forms import ROUNDING, combiner
+from hloforge.pipelines.analysis.forms import ROUNDING, combiner, names_an_algorithm
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
@@ -353,7 +353,12 @@ def _is_of_parts(op: ir.Operation) -> bool:
 
 
 def _is_library_product(op: ir.Operation) -> bool:
-    """Whether YNN has a product: of row-major matrices, neither of them a vector."""
+    """Whether YNN has a product: of row-major matrices, neither of them a vector.
+
+    One that names its algorithm multiplies the numbers that this says.
+    """
+    if names_an_algorithm(op):
+        return False
     lhs, rhs = (operand.type for operand in op.operands)
     if not lhs.has_static_shape or not rhs.has_static_shape:
         return False

@@ -78,6 +78,16 @@ def _biased(q: Any, k: Any, v: Any) -> Any:
     return jnp.einsum("bhij,bhjd->bhid", weights, v), scores
 
 
+def _divided_last(q: Any, k: Any, v: Any) -> Any:
+    """Sums of exponentials divide the second product's, whose rows are stored before its heads."""
+    scores = jnp.einsum("bhid,bhjd->bhij", q, k, preferred_element_type=jnp.float32)
+    powers = jnp.exp(scores - scores.max(-1, keepdims=True))
+    bf16 = jax.lax.DotAlgorithmPreset.BF16_BF16_F32 if q.dtype == jnp.bfloat16 else None
+    product = "bhij,bhjd->bhid"
+    sums = jnp.einsum(product, powers.astype(q.dtype), v, precision=bf16, preferred_element_type=jnp.float32)
+    return jnp.swapaxes(sums / powers.sum(-1, keepdims=True), 1, 2).astype(q.dtype)
+
+
 def _norm(x: Any, scale: Any, shift: Any) -> Any:
     mean = x.mean(-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(-1, keepdims=True)
@@ -114,6 +124,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "causal attention": (_masked, (normal(1, 4, 96, 16), normal(1, 4, 96, 16), normal(1, 4, 96, 32))),
     "attention, heads last": (_heads_last, (normal(2, 2, 80, 16), normal(2, 2, 80, 16), normal(2, 2, 80, 40))),
     "attention, biased": (_biased, (normal(1, 2, 101, 8), normal(1, 2, 101, 8), normal(1, 2, 101, 32))),
+    "attention, divided last": (_divided_last, (normal(2, 3, 70, 16), normal(2, 3, 90, 16), normal(2, 3, 90, 33))),
+    "attention of bf16, divided last": (
+        _divided_last,
+        tuple(normal(1, 2, 97, 64, dtype=jnp.bfloat16) for _ in range(3)),
+    ),
     "attention of bf16": (_attention, tuple(normal(1, 2, 97, 32, dtype=jnp.bfloat16) for _ in range(3))),
     "attention of f16": (_attention, tuple(normal(1, 2, 97, 32, dtype=np.float16) for _ in range(3))),
     "attention of f64": (_attention, tuple(normal(1, 2, 65, 32, dtype=np.float64) for _ in range(3))),
@@ -157,6 +172,30 @@ def test_scores_have_memory_for_a_block_of_rows() -> None:
     assert len(scores) == 3
     assert len({fused.local[array] for array in scores}) == 1
     assert fused.block < 70
+
+
+@pytest.mark.parametrize("name", ["attention, divided last", "attention of bf16, divided last"])
+def test_a_product_whose_sums_are_divided_and_moved_is_fused(name: str) -> None:
+    (fused,) = _fused(*_flattened(name))
+    assert [type(step).__name__ for step in fused.steps] == ["Single", "Nest", "Nest", "Single"]
+    assert [array.rank for array in fused.makes] == [4]
+
+
+def _flattened(name: str) -> tuple[Any, ...]:
+    function, arguments = PROGRAMS[name]
+    return function, *arguments
+
+
+def test_what_is_moved_is_not_read_by_rows() -> None:
+    """Though rows and heads are as many, so that a row of heads has the number of another one."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        moved = _divided_last(q, k, v)
+        return jax.nn.softmax(moved * 3, -1), moved
+
+    for sizes in ((1, 64, 64, 16), (2, 40, 40, 32)):
+        arrays = (normal(*sizes), normal(*sizes), normal(*sizes[:3], 40))
+        check(function, *arrays)
 
 
 def test_what_others_read_keeps_its_memory() -> None:

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 
 from hloforge.torch.registry import Call, lowers
 
+# Parts of the rows of causal attention at most, and rows of one at least.
+_MOST_PARTS, _LEAST_ROWS = 4, 128
 _OF_BF16 = jax.lax.DotAlgorithmPreset.BF16_BF16_F32
 
 
@@ -102,13 +104,39 @@ def attention(
         the attention; and the logarithms of the sums of exponentials, [batch, heads, queries].
     """
     assert not dropout  # the kernel has none
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    count = min(query.shape[2] // _LEAST_ROWS, _MOST_PARTS) if is_causal else 1
+    if count < 2:
+        return _rows_of_attention(query, key, value, 0 if is_causal else None, attn_mask, factor, length)
+    # Later keys are hidden: each part of the rows has a product of its own with those that it sees.
+    parts, rows = [], -(-query.shape[2] // count)
+    for first in range(0, query.shape[2], rows):
+        own = slice(first, first + rows)
+        seen = min(first + rows, key.shape[2])
+        mask = attn_mask
+        if mask is not None:
+            mask = mask[:, :, own if mask.shape[2] > 1 else slice(None), :seen]
+        parts.append(
+            _rows_of_attention(query[:, :, own], key[:, :, :seen], value[:, :, :seen], first, mask, factor, length)
+        )
+    found, sums = zip(*parts, strict=True)
+    return jnp.concatenate(found, 2), jnp.concatenate(sums, 2)
+
+
+def _rows_of_attention(
+    query: Any, key: Any, value: Any, first: int | None, attn_mask: Any, factor: float, length: Any
+) -> tuple[Any, Any]:
+    """As ``attention``.
+
+    Args:
+        first: the number of the first query, which sees the keys up to this one; None for all keys.
+    """
     wide = jnp.promote_types(query.dtype, jnp.float32)
     shape, groups = query.shape, query.shape[1] // key.shape[1]
-    factor = 1 / math.sqrt(shape[-1]) if scale is None else scale
     grouped = query.reshape(shape[0], key.shape[1], groups, *shape[2:])
     scores = _product("bhgqd,bhkd->bhgqk", grouped, key)
     scores = scores.reshape(*shape[:3], key.shape[2]) * factor
-    seen = jnp.tril(jnp.ones(scores.shape[2:], bool)) if is_causal else None
+    seen = None if first is None else jnp.tril(jnp.ones(scores.shape[2:], bool), first)
     if length is not None:
         inside = jnp.arange(scores.shape[3]) < length
         seen = inside if seen is None else seen & inside
@@ -119,12 +147,14 @@ def attention(
     if seen is not None:
         scores = jnp.where(seen, scores, -jnp.inf)
     greatest = scores.max(-1, keepdims=True)
-    shift = greatest if seen is None and attn_mask is None else jnp.where(greatest == -jnp.inf, 0, greatest)
+    # The first key alone is hidden from no row.
+    is_seen = attn_mask is None and length is None
+    shift = greatest if is_seen else jnp.where(greatest == -jnp.inf, 0, greatest)
     powers = jnp.exp(scores - shift)
     total = powers.sum(-1, keepdims=True)
     weights = powers.astype(query.dtype).reshape(*grouped.shape[:-1], key.shape[2])
     sums = _product("bhgqk,bhkd->bhgqd", weights, value).reshape(*shape[:3], value.shape[-1])
-    found = (sums / jnp.where(total == 0, 1, total)).astype(query.dtype)
+    found = (sums / (total if is_seen else jnp.where(total == 0, 1, total))).astype(query.dtype)
     return found, (jnp.log(total) + shift)[..., 0]
 
 
