@@ -52,3 +52,29 @@ func.func @complex(%x: tensor<4x50xcomplex<f32>>, %y: tensor<50x6xcomplex<f32>>,
   %s = stablehlo.dot_general %z, %w, contracting_dims = [1] x [0] : (tensor<90x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>) -> tensor<90x2xcomplex<f32>>
   return %r, %s : tensor<4x6xcomplex<f32>>, tensor<90x2xcomplex<f32>>
 }
+
+// Weights that are kept as bytes, with a scale for each column.
+// CHECK-LABEL: func.func @computed_of_transposed
+// CHECK: [[F:%.+]] = stablehlo.convert %{{.+}} : (tensor<6x5xi8>) -> tensor<6x5xf32>
+// CHECK: [[S:%.+]] = stablehlo.broadcast_in_dim %{{.+}}, dims = [0] : (tensor<6xf32>) -> tensor<6x5xf32>
+// CHECK: [[W:%.+]] = stablehlo.multiply [[F]], [[S]] : tensor<6x5xf32>
+// CHECK: stablehlo.dot_general %{{.+}}, [[W]], contracting_dims = [1] x [1] : (tensor<4x5xf32>, tensor<6x5xf32>) -> tensor<4x6xf32>
+func.func @computed_of_transposed(%x: tensor<4x5xf32>, %w: tensor<6x5xi8>, %s: tensor<6xf32>) -> tensor<4x6xf32> {
+  %t = stablehlo.transpose %w, dims = [1, 0] : (tensor<6x5xi8>) -> tensor<5x6xi8>
+  %f = stablehlo.convert %t : (tensor<5x6xi8>) -> tensor<5x6xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<6xf32>) -> tensor<5x6xf32>
+  %m = stablehlo.multiply %f, %b : tensor<5x6xf32>
+  %r = stablehlo.dot_general %x, %m, contracting_dims = [1] x [0] : (tensor<4x5xf32>, tensor<5x6xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+// What others read as well stays as it is.
+// CHECK-LABEL: func.func @shared
+// CHECK: [[F:%.+]] = stablehlo.convert %{{.+}} : (tensor<5x6xi8>) -> tensor<5x6xf32>
+// CHECK: stablehlo.dot_general %{{.+}}, [[F]], contracting_dims = [1] x [0]
+func.func @shared(%x: tensor<4x5xf32>, %w: tensor<6x5xi8>) -> (tensor<4x6xf32>, tensor<5x6xf32>) {
+  %t = stablehlo.transpose %w, dims = [1, 0] : (tensor<6x5xi8>) -> tensor<5x6xi8>
+  %f = stablehlo.convert %t : (tensor<5x6xi8>) -> tensor<5x6xf32>
+  %r = stablehlo.dot_general %x, %f, contracting_dims = [1] x [0] : (tensor<4x5xf32>, tensor<5x6xf32>) -> tensor<4x6xf32>
+  return %r, %f : tensor<4x6xf32>, tensor<5x6xf32>
+}

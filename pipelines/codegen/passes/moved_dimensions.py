@@ -1,7 +1,8 @@
 """A transposition moved behind the operations that follow it, until another one undoes it.
 
 These are elementwise operations, and of images whose features were moved to the last dimension those that have a rule
-in ``image_operations.py``: joints, borders, windows, pixels that are gathered.
+in ``image_operations.py``: joints, borders, windows, pixels that are gathered. Who reads a factor of a product finds
+here what it is before such a move (``order_of``, ``before_transposition``).
 """
 
 from __future__ import annotations
@@ -41,11 +42,50 @@ def follow(value: Value) -> None:
                 waiting.append(made)
 
 
+def order_of(value: Value) -> tuple[int, ...] | None:
+    """The permutation of the transposition that a value is computed of by elementwise operations; None for none.
+
+    Nobody else reads what they compute, so that they may as well compute it before the transposition.
+    """
+    op = defining_op(value.ir)
+    if op is None:
+        return None
+    if op.name == _TRANSPOSE:
+        return tuple(integers(op, "permutation"))
+    if not _is_elementwise(op) or len(list(op.results[0].uses)) > 1:
+        return None
+    found = {order for operand in op.operands if (order := order_of(Value(operand))) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def before_transposition(value: Value, order: Sequence[int]) -> Value | None:
+    """What a value is in the order of the dimensions before its transposition (``order_of``); None without a rule."""
+    dims = [value.dims[list(order).index(d)] for d in range(len(order))]
+    if (found := _before(value.ir, order, dims)) is not None:
+        return found
+    op = defining_op(value.ir)
+    if op is None or not _is_elementwise(op) or order_of(value) != tuple(order):
+        return None
+    with ir.InsertionPoint(op), op.location:
+        operands = [before_transposition(Value(operand), order) for operand in op.operands]
+        moved = [operand for operand in operands if operand is not None]
+        return _computed(op, moved, dims) if len(moved) == len(operands) else None
+
+
+def _is_elementwise(op: ir.Operation) -> bool:
+    return len(op.results) == 1 and op.name in ELEMENTWISE and not op.regions
+
+
+def _computed(op: ir.Operation, operands: Sequence[Value], dims: Sequence[int]) -> Value:
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    return emit(op.name, operands, Shape.array(Value(op.results[0]).element_type, *dims), **attributes)
+
+
 def _moved(op: ir.Operation, order: Sequence[int]) -> Value | None:
     """An operation before the transposition; None where it has no rule, or other operands than such."""
     if len(op.results) != 1:
         return None
-    if op.name not in ELEMENTWISE or op.regions:
+    if not _is_elementwise(op):
         return _moved_image(op, order)
     places = [list(order).index(d) for d in range(len(order))]
     dims = Value(op.results[0]).dims
@@ -57,9 +97,7 @@ def _moved(op: ir.Operation, order: Sequence[int]) -> Value | None:
             if found is None:
                 return None
             operands.append(found)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        shape = Shape.array(Value(op.results[0]).element_type, *before)
-        return ops.transpose(emit(op.name, operands, shape, **attributes), list(order))
+        return ops.transpose(_computed(op, operands, before), list(order))
 
 
 def _moved_image(op: ir.Operation, order: Sequence[int]) -> Value | None:

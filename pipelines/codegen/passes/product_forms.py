@@ -35,6 +35,7 @@ from hloforge.pipelines.codegen.factor_strides import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
 from hloforge.pipelines.codegen.passes.few_pixels import of_few_pixels
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms, of_few_terms
+from hloforge.pipelines.codegen.passes.moved_dimensions import before_transposition, order_of
 from hloforge.pipelines.codegen.passes.patches import in_patches
 from hloforge.pipelines.codegen.passes.repeated_factors import of_repeated_factors
 from hloforge.pipelines.codegen.passes.strided_points import without_steps
@@ -97,7 +98,7 @@ def of_booleans(op: ir.Operation) -> Replacement:
 
 @pattern("stablehlo.dot_general")
 def of_transposed(op: ir.Operation) -> Replacement:
-    """Read what is transposed where it lies, as the weights of PyTorch's linear layers.
+    """Read what is transposed where it lies, as the weights of PyTorch's linear layers and what is computed of them.
 
     Products read either order of a factor's dimensions in about the same time, and a copy is one more pass over it.
     """
@@ -120,17 +121,19 @@ def of_transposed(op: ir.Operation) -> Replacement:
 def _through_transpose(
     value: Value, batch: Sequence[int], depth: Sequence[int]
 ) -> tuple[Value, list[int], list[int], bool]:
-    """The operand before a transposition, where its dimensions are there, and whether that is another one."""
-    transpose = defining_op(value.ir, "stablehlo.transpose")
-    if transpose is None:
-        return value, list(batch), list(depth), False
-    order, source = integers(transpose, "permutation"), Value(transpose.operands[0])
+    """The operand before a transposition, or computed before it, its dimensions, and whether that is another one."""
+    same = value, list(batch), list(depth), False
+    order = order_of(value)
+    if order is None:
+        return same
+    dims = [value.dims[order.index(d)] for d in range(value.rank)]
     moved_batch, moved_depth = [order[d] for d in batch], [order[d] for d in depth]
     free = [order[d] for d in _free(value, batch, depth)]
     # The result has the dimensions that are left in their order.
-    if free != sorted(free) or not _fits(source, moved_batch, moved_depth):
-        return value, list(batch), list(depth), False
-    return source, moved_batch, moved_depth, True
+    if free != sorted(free) or not (follow_each_other(dims, moved_depth) and follow_each_other(dims, free)):
+        return same
+    source = before_transposition(value, order)
+    return same if source is None else (source, moved_batch, moved_depth, True)
 
 
 @pattern("stablehlo.transpose")

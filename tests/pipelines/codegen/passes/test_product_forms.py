@@ -47,3 +47,21 @@ def test_the_order_of_terms_is_free() -> None:
     module = hloforge.read(text.encode()).module
     LegalizeProductForms().run(module)
     assert not operations(module, {"stablehlo.transpose"})
+
+
+_ORDERS = {2: (1, 0), 3: (0, 2, 1)}
+
+
+@pytest.mark.parametrize("dims", [(70, 40), (3, 70, 40)])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_what_is_computed_of_transposed_factors(dims: tuple[int, ...], dtype: Any) -> None:
+    """Weights with scales and zero points, masked, in any order of the operations."""
+    w = (10 * normal(*dims)).astype(dtype)
+    x, scales, zeros = normal(*dims[:-2], 5, dims[-1]), normal(*dims[:-1]), np.round(normal(*dims[:-1]))
+    order = _ORDERS[len(dims)]
+
+    def product(x: Any, w: Any, scales: Any, zeros: Any) -> Any:
+        factor = (w.transpose(order).astype(jnp.float32) - zeros[..., None, :]) * scales[..., None, :]
+        return x @ factor, x @ jnp.where(w.transpose(order) > 1, factor, 0)
+
+    check(product, x, w, scales, zeros)
