@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -102,9 +103,35 @@ def _along(
     if biases:
         given, bias = given + weights[2], weights[3]
     projections = weights[4 if biases else 2 :]
+    if projections:
+        return _scan(step, first, given, weights[1], bias, projections, length, reverse=reverse)
+    return _summed_apart(partial(_scan, step, length=length, reverse=reverse), reverse)(
+        first, given, weights[1], jnp.broadcast_to(bias, given.shape[-1:])
+    )
+
+
+def _scan(
+    step: _Step,
+    first: tuple[Any, ...],
+    given: Any,
+    weights: Any,
+    bias: Any,
+    projections: Sequence[Any] = (),
+    length: Any = None,
+    added: Any = None,
+    *,
+    reverse: bool,
+) -> Any:
+    """``_along`` of a projected input.
+
+    Args:
+        added: to each position's projected hidden state, if it is given.
+    """
 
     def turn(states: tuple[Any, ...], row: Any) -> Any:
-        hidden, *others = step(row, states[0] @ weights[1].T + bias, states)
+        own, more = row
+        kept = states[0] @ weights.T + bias
+        hidden, *others = step(own, kept if added is None else kept + more, states)
         for projection in projections:
             hidden = hidden @ projection.T
         return (hidden, *others), hidden
@@ -114,9 +141,39 @@ def _along(
         new, hidden = turn(states, own)
         return tuple(jnp.where(place < length, n, s) for n, s in zip(new, states, strict=True)), hidden
 
+    rows = (given, added)
     if length is not None:
-        return jax.lax.scan(turn_inside, first, (jnp.arange(given.shape[0]), given), reverse=reverse)
-    return jax.lax.scan(turn, first, given, reverse=reverse)
+        return jax.lax.scan(turn_inside, first, (jnp.arange(given.shape[0]), rows), reverse=reverse)
+    return jax.lax.scan(turn, first, rows, reverse=reverse)
+
+
+def _summed_apart(scan: Callable[..., Any], reverse: bool) -> Callable[..., Any]:
+    """A scan of states, an input, weights and a bias whose gradients of both are found after its loop.
+
+    The gradient of what is added to each projected hidden state is an array along the sequence, and that of the
+    weights one product of it and the states. Scan's own gradient adds to all weights at each position.
+    """
+
+    @jax.custom_vjp
+    def along(first: tuple[Any, ...], given: Any, weights: Any, bias: Any) -> Any:
+        return scan(first, given, weights, bias)
+
+    def forward(first: tuple[Any, ...], given: Any, weights: Any, bias: Any) -> Any:
+        def run(first: tuple[Any, ...], given: Any, added: Any) -> Any:
+            return scan(first, given, weights, bias, added=added)
+
+        (ended, hidden), backward = jax.vjp(run, first, given, jnp.zeros_like(given))
+        start = first[0][None]
+        before = jnp.concatenate([hidden[1:], start] if reverse else [start, hidden[:-1]])
+        return (ended, hidden), (before, backward)
+
+    def gradient(kept: Any, found: Any) -> Any:
+        before, backward = kept
+        of_first, of_given, of_added = backward(found)
+        return of_first, of_given, jnp.einsum("...g,...h->gh", of_added, before), of_added.sum((0, 1))
+
+    along.defvjp(forward, gradient)
+    return along
 
 
 @lowers("hloforge.recurrent")
