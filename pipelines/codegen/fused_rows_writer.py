@@ -42,12 +42,16 @@ class _Writer:
         for array, room in fused.local.items():
             self._put(array, room)
         self._products = {
-            step.operation: _part(product_of(step.operation, generator.extensions), fused.block)
+            step.operation: _part(
+                product_of(step.operation, generator.extensions), fused.block, keeps=fused.blocks > fused.rows.outer
+            )
             for step in fused.steps
             if isinstance(step, Single)
         }
-        size = max((part.scratch(generator.machine) for part in self._products.values()), default=0)
-        self._scratch = scratch_of(generator, size, share) if size else None
+        # Each has memory of its own: packed factors stay there until the next matrix.
+        sizes = {op: part.scratch(generator.machine) for op, part in self._products.items()}
+        self._scratch = {op: scratch_of(generator, size, share) if size else None for op, size in sizes.items()}
+        self._packs: Value | None = None
 
     def _put(self, array: Array, room: Array) -> None:
         """Let an array that nobody else reads have memory for a block of rows, of this workgroup."""
@@ -77,6 +81,7 @@ class _Writer:
         across = fused.blocks // rows.outer
         with each(function, first, last) as number:
             outer, inner = (number.udiv(across), number.urem(across)) if across > 1 else (number, function.index(0))
+            self._packs = inner.equals(0) | number.equals(first) if across > 1 else None
             begin = inner * block
             if rows.size % block:
                 # The last block begins early enough to be whole.
@@ -140,10 +145,11 @@ class _Writer:
                 left,
                 right,
                 out,
-                self._scratch,
+                self._scratch[op],
                 None,
                 machine=generator.machine,
                 store=store if after else None,
+                packs=self._packs if part.keeps else None,
             )
         has_vectors = not function.has_scalar_loops
         function.has_scalar_loops |= before
@@ -151,10 +157,14 @@ class _Writer:
             outline(function, [begin], ENTRY, has_vectors=True, apart={left.text, right.text, out.text})
 
 
-def _part(whole: Gemm, rows: int) -> Gemm:
-    """A product's rows of one block."""
+def _part(whole: Gemm, rows: int, *, keeps: bool) -> Gemm:
+    """A product's rows of one block.
+
+    Args:
+        keeps: whether blocks that follow read the same right factor.
+    """
     lhs, rhs, out = (replace(matrix, batch=()) for matrix in (whole.lhs, whole.rhs, whole.out))
-    return replace(whole, batch=(), m=rows, lhs=lhs, rhs=rhs, out=out)
+    return replace(whole, batch=(), m=rows, lhs=lhs, rhs=rhs, out=out, keeps=keeps)
 
 
 def _block_shape(rows: Rows, shape: Sequence[int], block: int) -> tuple[int, ...]:

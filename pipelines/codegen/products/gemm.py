@@ -49,6 +49,7 @@ class Gemm:
             each other in ``lhs`` (``complex_products.py``).
         strips: how ``rhs``, whose strides are those before, was packed when the program was compiled.
         rounds: whether sums are stored as bf16, in the places of ``out``.
+        keeps: whether packed strips of ``rhs`` stay in the scratch area from one run of the code to the next.
     """
 
     batch: tuple[int, ...]
@@ -62,6 +63,7 @@ class Gemm:
     is_complex: bool = False
     strips: Strips | None = None
     rounds: bool = False
+    keeps: bool = False
 
     @property
     def stored(self) -> Matrix:
@@ -124,9 +126,14 @@ class Gemm:
         if form == "rows":
             return row_products.scratch_bytes(self, row_products.plan(self, machine))
         if form == "registers":
-            own = tiled.scratch_bytes(self, tile_registers.plan(self, machine))
+            own = tiled.scratch_bytes(self, self._kept(tile_registers.plan(self, machine)))
             return max(own, tile_registers.by_vectors(self).scratch(machine))
-        return tiled.scratch_bytes(self, tiled.plan(self, machine))
+        return tiled.scratch_bytes(self, self._kept(tiled.plan(self, machine)))
+
+    def _kept(self, found: tiled.TiledPlan) -> tiled.TiledPlan:
+        """The plan, with all strips kept where it packs them whole."""
+        is_whole = found.packs_right and found.strips is None and not found.is_blocked
+        return replace(found, keeps=True) if self.keeps and is_whole else found
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
@@ -161,6 +168,7 @@ class Gemm:
         machine: Machine,
         epilogue: Epilogue | None = None,
         store: Store | None = None,
+        packs: Value | None = None,
     ) -> None:
         """Write the product, or a piece of it.
 
@@ -171,12 +179,13 @@ class Gemm:
                 not read what is stored, and ``store`` must not add to it. Of a product with one column it is given
                 numbers; written with that column as the left factor (``transposed``) it is given vectors.
             store: stores results in place of a plain store to ``out``; then ``out`` says no strides.
+            packs: of a product that ``keeps`` strips, whether this run packs them: the right factor is another one.
         """
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
         results = Results(function, out, self.stored, self.batch, epilogue, store)
         first, last = piece_of(function, self.units(machine), workgroup, self.workgroups(machine))
-        self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine)
+        self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine, packs=packs)
 
     def write(
         self,
@@ -188,6 +197,7 @@ class Gemm:
         piece: tuple[Value, Value],
         *,
         machine: Machine,
+        packs: Value | None = None,
     ) -> None:
         """Write the units of a piece, from its first up to its last one, with results of their own."""
         form = self.form(machine)
@@ -201,17 +211,18 @@ class Gemm:
             assert scratch is not None
             row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
         elif form == "registers":
-            found = tile_registers.plan(self, machine)
-            product = tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch)
+            found = self._kept(tile_registers.plan(self, machine))
+            product = tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch, packs=packs)
             vectors = tile_registers.by_vectors(self)
             tile_registers.run_if_allowed(
                 product,
                 piece,
                 (self.units(machine), vectors.units(machine)),
-                lambda part: vectors.write(function, lhs, rhs, results, scratch, part, machine=machine),
+                lambda part: vectors.write(function, lhs, rhs, results, scratch, part, machine=machine, packs=packs),
             )
         else:
-            tiled.TiledProduct(function, self, tiled.plan(self, machine), lhs, rhs, results, scratch).run(*piece)
+            found = self._kept(tiled.plan(self, machine))
+            tiled.TiledProduct(function, self, found, lhs, rhs, results, scratch, packs=packs).run(*piece)
 
     def units(self, machine: Machine) -> int:
         """Parts of the work that no piece cuts."""

@@ -285,6 +285,7 @@ class TiledProduct:
         tile: of the strip that is being computed.
         follows: whether its vectors follow each other in the right factor.
         packs: whether the unit's strip has to be packed; None if it always has.
+        first_packs: of strips that are kept from run to run, whether this one packs them; None to pack in each.
         is_packed: whether the right factor is the strips that ``pack`` has written before (``packed.py``).
         vectors: the addresses of a strip's vectors in a right factor that was packed when the program was compiled.
     """
@@ -300,7 +301,9 @@ class TiledProduct:
         scratch: Value | None,
         *,
         is_packed: bool = False,
+        packs: Value | None = None,
     ) -> None:
+        self.first_packs = packs
         self.function, self.gemm, self.plan, self.tile = function, gemm, found, found.tile
         self.is_packed = is_packed
         self.lhs, self.rhs, self.results = lhs, rhs, results
@@ -331,6 +334,8 @@ class TiledProduct:
                     self.packs = unit - first < counts[2]
                     if any(gemm.rhs.batch):
                         self.packs = self.packs | chunk.equals(0)
+                    if self.first_packs is not None:
+                        self.packs = self.packs & self.first_packs
                     assert self.kept is not None
                     self.strip = strided(function, self.kept, I8, [strip], [self._strip_bytes])
             else:
