@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,16 @@ def test_lengths_of_a_bucket() -> None:
             seen = torch.rand(keys, keys) > 0.3
             torch.testing.assert_close(attention(*arrays), _attention(is_causal=True)(*arrays), rtol=1e-5, atol=1e-5)
             torch.testing.assert_close(masked(*arrays, seen), _attention()(*arrays, seen), rtol=1e-5, atol=1e-5)
+
+
+def test_lengths_of_causal_parts_and_features() -> None:
+    """Sizes from the first call on, of which rows are cut in parts, and none of them has a warning."""
+    attention = torch.compile(_attention(is_causal=True), backend="hloforge", dynamic=True)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for queries, keys, features in ((300, 300, 20), (333, 310, 20), (270, 400, 24)):
+            arrays = [torch.randn(1, 2, length, features) for length in (queries, keys, keys)]
+            torch.testing.assert_close(attention(*arrays), _attention(is_causal=True)(*arrays), rtol=1e-5, atol=1e-5)
 
 
 def test_gradients_are_those_of_plain_operators() -> None:

@@ -31,10 +31,21 @@ def flash_attention(
     is_causal: bool = False,
     *,
     attn_mask: Any = None,
-    scale: float | None = None,
+    scale: Any = None,
 ) -> Any:
-    if 3 in call.open(0):
-        raise UnsupportedError("the features of attention have a size that depends on elements")
+    if query.shape[1] != key.shape[1] and (1 in call.open(0) or 1 in call.open(1)):
+        raise UnsupportedError("groups of heads, whose number depends on elements")
+    if 3 in call.open(0) or 3 in call.open(1):
+        # Products over features that are padding, and PyTorch's scale of those that are not.
+        if scale is None:
+            wide = jnp.promote_types(query.dtype, jnp.float32)
+            scale = (1 / jnp.sqrt(jnp.asarray(call.count(0, 3)).astype(wide))).astype(wide)
+        query, key = (
+            jnp.where(call.inside(number, each, [3]), each, jnp.zeros((), each.dtype))
+            for number, each in enumerate((query, key))
+        )
+        features = max(query.shape[3], key.shape[3])
+        query, key = (fit(each, [*each.shape[:3], features]) for each in (query, key))
     length = call.count(1, 2) if 2 in call.open(1) else None
     value = jnp.where(call.inside(2, value), value, jnp.zeros((), value.dtype))
     extent = max(key.shape[2], value.shape[2])

@@ -88,7 +88,7 @@ def attention(
     is_causal: bool = False,
     *,
     attn_mask: Any = None,
-    scale: float | None = None,
+    scale: Any = None,
     length: Any = None,
 ) -> tuple[Any, Any]:
     """Attention as PyTorch's kernel of the CPU computes it: factors keep their 16 bits, and so do the exponentials.
@@ -124,7 +124,7 @@ def attention(
 
 
 def _rows_of_attention(
-    query: Any, key: Any, value: Any, first: int | None, attn_mask: Any, factor: float, length: Any
+    query: Any, key: Any, value: Any, first: int | None, attn_mask: Any, factor: Any, length: Any
 ) -> tuple[Any, Any]:
     """As ``attention``.
 
