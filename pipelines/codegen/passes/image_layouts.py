@@ -38,6 +38,7 @@ from hloforge.pipelines.codegen.passes.image_operations import (
     first,
     images_of,
     is_made_known,
+    is_turned,
     last,
     moves_nothing,
     reordered,
@@ -123,8 +124,7 @@ class _Part:
 
 def _turn(op: ir.Operation | None, order: tuple[int, ...]) -> int:
     """-1 for a transposition that the other order undoes, else 1."""
-    is_undone = op is not None and op.name == _TRANSPOSE and integers(op, "permutation") == list(order)
-    return -1 if is_undone else 1
+    return -1 if is_turned(op, order) else 1
 
 
 def _is_taken(op: ir.Operation) -> bool:

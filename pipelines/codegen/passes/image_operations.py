@@ -22,6 +22,7 @@ from hloforge.dialect.values import Value
 _RANKS = (3, 4, 5)
 # Input features up to which a convolution reads an image as it lies: pixels of so few fill no vector.
 _FEW = 4
+_TRANSPOSE = "stablehlo.transpose"
 
 
 def last(rank: int) -> tuple[int, ...]:
@@ -32,6 +33,11 @@ def last(rank: int) -> tuple[int, ...]:
 def first(rank: int) -> tuple[int, ...]:
     """Which dimension of features-last each one of features-first is."""
     return 0, rank - 1, *range(1, rank - 1)
+
+
+def is_turned(op: ir.Operation | None, order: tuple[int, ...]) -> bool:
+    """Whether an operation is the transposition to an order of dimensions."""
+    return op is not None and op.name == _TRANSPOSE and integers(op, "permutation") == list(order)
 
 
 def is_image(value: SSAValue) -> bool:
@@ -71,6 +77,8 @@ def _images_of_convolution(op: ir.Operation) -> list[SSAValue]:
     if [*out] != in_order or [*image] != in_order or integer(op, "batch_group_count") > 1:
         return []
     few = Value(op.operands[0]).dims[1] <= _FEW if is_image(op.operands[0]) else False
+    # One that a transposition made of features-last lies so.
+    few = few and not is_turned(defining_op(op.operands[0]), first(len(out)))
     return [op.results[0]] if few else [op.operands[0], op.results[0]]
 
 
@@ -214,6 +222,8 @@ class Reorder:
         if is_made_known(kernel):
             kernel = reordered(kernel, [*kernel_numbers[2], *kernel_numbers[:2]])
             kernel_numbers = space, space + 1, list(range(space))
+        elif (turned := _features_last(kernel, kernel_numbers)) is not None:
+            kernel, kernel_numbers = turned, (space + 1, 0, list(range(1, space + 1)))
         features_last, features_first = (0, space + 1, list(range(1, space + 1))), (0, 1, list(range(2, space + 2)))
         attributes = {name: op.attributes[name] for name in op.attributes} | {
             "dimension_numbers": stablehlo.ConvDimensionNumbers.get(
@@ -224,6 +234,21 @@ class Reorder:
         type_ = ir.RankedTensorType.get([result.dims[d] for d in last(result.rank)], element)
         operand = self.image(op.operands[0]) if is_tied else self.plain(op.operands[0])
         return emit(op.name, [operand, kernel], type_, **attributes)
+
+
+def _features_last(kernel: Value, numbers: tuple[int, int, list[int]]) -> Value | None:
+    """Weights that a transposition was made of, if their last dimension are input features, the first one output ones.
+
+    Args:
+        numbers: of input features, output features and positions.
+    """
+    made = defining_op(kernel.ir)
+    if made is None or made.name != _TRANSPOSE:
+        return None
+    inputs, outputs, positions = numbers
+    permutation = integers(made, "permutation")
+    order = [permutation[d] for d in (outputs, *positions, inputs)]
+    return Value(made.operands[0]) if order == list(range(kernel.rank)) else None
 
 
 def _attributes(op: ir.Operation, order: Sequence[int]) -> dict[str, Any]:

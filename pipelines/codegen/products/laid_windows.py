@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of, is_float
+from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of, is_float
 from hloforge.pipelines.codegen.products import packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
@@ -23,6 +23,8 @@ from hloforge.pipelines.codegen.products.windows import Windows
 
 # Bytes that are moved at once.
 _MOVED = 64
+# Vectors of a run that are moved without a loop, which takes longer than they do.
+_WRITTEN_OUT = 4
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,14 @@ class LaidWindows(OneRun):
 def _move(function: Function, target: Value, source: Value, size: int) -> None:
     """Copy so many bytes by vectors, the last of which may begin within the one before."""
     lanes = min(_MOVED, 1 << (size.bit_length() - 1))
-    with each(function, 0, size, lanes) as begun:
-        place = begun.minimum(size - lanes) if size % lanes else begun
+
+    def move(place: Number) -> None:
         vector = function.load(function.offset(source, I8, place), wide(I8, lanes), 1)
         function.store(vector, function.offset(target, I8, place), 1)
+
+    if size <= _WRITTEN_OUT * lanes:
+        for first in range(0, size, lanes):
+            move(min(first, size - lanes))
+        return
+    with each(function, 0, size, lanes) as begun:
+        move(begun.minimum(size - lanes) if size % lanes else begun)

@@ -203,3 +203,29 @@ def test_few_features_of_bf16_keep_their_order(is_last: bool) -> None:
 
     assert _transpositions(function, x, w) == (0, ["[b, 0, 1, f]" if is_last else "[b, f, 0, 1]"])
     check(function, x, w)
+
+
+@pytest.mark.parametrize("kind", [jnp.float32, jnp.bfloat16])
+def test_few_features_that_are_last_stay_last(kind: Any) -> None:
+    """An image of three features that the program transposes for its first convolution alone."""
+    x, w = normal(1, 32, 32, 3).astype(kind), _weights(64, 3, 7, 7).astype(kind)
+
+    def function(x: Any, w: Any) -> Any:
+        return jnp.transpose(_conv(jnp.transpose(x, (0, 3, 1, 2)), w, 2), (0, 2, 3, 1))
+
+    assert _transpositions(function, x, w) == (0, ["[b, 0, 1, f]"])
+    check(function, x, w)
+
+
+@pytest.mark.parametrize("features", [3, 64])
+def test_weights_whose_features_are_last_stay_so(features: int) -> None:
+    """As PyTorch's ``channels_last`` has them, transposed for the convolution alone."""
+    x = normal(1, 32, 32, features).astype(jnp.bfloat16)
+    w = (normal(64, 3, 3, features) / 24).astype(jnp.bfloat16)
+
+    def function(x: Any, w: Any) -> Any:
+        made = _conv(jnp.transpose(x, (0, 3, 1, 2)), jnp.transpose(w, (0, 3, 1, 2)))
+        return jnp.transpose(made, (0, 2, 3, 1))
+
+    assert _transpositions(function, x, w) == (0, ["[b, 0, 1, f]"])
+    check(function, x, w)
