@@ -77,3 +77,13 @@ func.func @few(%x: tensor<9x3xf32>, %y: tensor<900x3x3xf32>, %w: tensor<3x3xf32>
     : (tensor<900x3x3xf32>, tensor<900x3x3xf32>) -> tensor<900x3x3xf32>
   return %r, %s : tensor<9x3xf32>, tensor<900x3x3xf32>
 }
+
+// Few terms of long rows: an outer product.
+// CHECK-LABEL: func.func @outer
+// CHECK-NOT: stablehlo.dot_general
+// CHECK: stablehlo.broadcast_in_dim %{{.+}}, dims = [0] : (tensor<9xf32>) -> tensor<9x50xf32>
+// CHECK-NOT: stablehlo.dot_general
+func.func @outer(%x: tensor<9xf32>, %y: tensor<50xf32>) -> tensor<9x50xf32> {
+  %r = stablehlo.dot_general %x, %y, contracting_dims = [] x [] : (tensor<9xf32>, tensor<50xf32>) -> tensor<9x50xf32>
+  return %r : tensor<9x50xf32>
+}

@@ -125,7 +125,7 @@ def test_no_position_of_padding_is_multiplied() -> None:
     def full(x: Any, w: Any) -> Any:
         return lax.conv_general_dilated(x, w, (1,), [(7, 7)], dimension_numbers=("NWC", "WIO", "NWC"))
 
-    program = hloforge.as_program(jax.jit(full).lower(normal(2, 1, 3), normal(8, 3, 5)))
+    program = hloforge.as_program(jax.jit(full).lower(normal(2, 1, 9), normal(8, 9, 5)))
     lower(program.module)
     assert "stablehlo.convolution" not in program.text()
     assert "stablehlo.dot_general" in program.text()

@@ -114,3 +114,40 @@ def test_infinite_terms_give_what_products_give(row: tuple[float, ...]) -> None:
         return jnp.isnan(x @ y), jnp.isinf(x @ y)
 
     check(function, np.tile(np.float32(row), (70, 1)), np.float32([[1, 2], [0, 1], [1, -1]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64])
+@pytest.mark.parametrize(
+    ("equation", "left", "right"),
+    [
+        ("i,j->ij", (130,), (70,)),
+        ("ki,kj->ij", (4, 33), (4, 90)),
+        ("ik,jk->ij", (300, 3), (20, 3)),
+        ("bi,bj->bij", (6, 60), (6, 12)),
+        ("bki,bkj->bij", (6, 2, 5), (6, 2, 49)),
+    ],
+)
+def test_few_terms_of_many_rows_and_columns(
+    dtype: Any, equation: str, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    """Alone, and beside sums over either dimension of the result, which compute it where they are."""
+
+    def function(x: Any, y: Any) -> Any:
+        return jnp.einsum(equation, x, y)
+
+    def sums(x: Any, y: Any) -> Any:
+        product = jnp.abs(function(x, y))
+        return product.sum(-1), product.max(-2), product
+
+    arguments = _numbers(dtype, *left), _numbers(dtype, *right)
+    check(function, *arguments)
+    check(sums, *arguments)
+    assert "dot_general" not in _lowered(function, arguments)
+
+
+@pytest.mark.parametrize(("left", "right"), [((300, 4, 2), (300, 2, 6)), ((40, 3), (3, 20))])
+def test_short_rows_are_those_of_products(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """Of many products, which would fill a part of a vector, and of one small one."""
+    arguments = normal(*left), normal(*right)
+    check(jnp.matmul, *arguments)
+    assert "dot_general" in _lowered(jnp.matmul, arguments)
