@@ -23,15 +23,7 @@ def flex_attention(call: OpenCall, query: Any, key: Any, value: Any, *rest: Any)
 
 @bounded("aten._scaled_dot_product_flash_attention_for_cpu")
 def flash_attention(
-    call: OpenCall,
-    query: Any,
-    key: Any,
-    value: Any,
-    dropout: float = 0.0,
-    is_causal: bool = False,
-    *,
-    attn_mask: Any = None,
-    scale: Any = None,
+    call: OpenCall, query: Any, key: Any, value: Any, *rest: Any, attn_mask: Any = None, scale: Any = None
 ) -> Any:
     if query.shape[1] != key.shape[1] and (1 in call.open(0) or 1 in call.open(1)):
         raise UnsupportedError("groups of heads, whose number depends on elements")
@@ -53,6 +45,4 @@ def flash_attention(
     if attn_mask is not None:
         wanted = zip(attn_mask.shape, (*query.shape[:3], extent), strict=True)
         attn_mask = fit(attn_mask, [1 if size == 1 else most for size, most in wanted])
-    return attention.attention(
-        call, query, key, value, dropout, is_causal, attn_mask=attn_mask, scale=scale, length=length
-    )
+    return attention.attention(call, query, key, value, *rest, attn_mask=attn_mask, scale=scale, length=length)
