@@ -1,14 +1,13 @@
-"""An operator for recurrent layers that AOTAutograd keeps, with its gradient: a loop instead of its steps.
+"""Recurrent layers of Dynamo's graphs as operators that AOTAutograd keeps: loops instead of their steps.
 
 Dynamo gives ``torch.lstm`` and its like, whose decompositions write each step of the sequence out. ``keep_recurrent``
-replaces them by ``hloforge::recurrent``. Those decompositions also drop the dropout between layers (PyTorch
-2.13), so that what stays PyTorch's is called for one layer at a time.
+replaces them by ``hloforge::recurrent`` (recurrent_operators.py). Those decompositions also drop the dropout between
+layers (PyTorch 2.13), so that what stays PyTorch's is called for one layer at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.recurrent_operators import one_by_one
 
 _NAMES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _KINDS: dict[Any, str] = {getattr(torch, name): name for name in _NAMES}
@@ -26,97 +26,6 @@ for _name in _NAMES:
 _SETTINGS = ("has_biases", "num_layers", "dropout", "train", "bidirectional")
 _PADDED = ("input", "hx", "params", *_SETTINGS, "batch_first")
 _PACKED = ("data", "batch_sizes", "hx", "params", *_SETTINGS)
-
-
-def _in_pytorch(
-    x: Tensor,
-    states: list[Tensor],
-    weights: list[Tensor],
-    kind: str,
-    biases: bool,
-    layers: int,
-    bidirectional: bool,
-    batch_first: bool,
-) -> list[Tensor]:
-    """The outputs of a recurrent layer and its last states; in PyTorch, by its own function."""
-    given = states if kind == "lstm" else states[0]
-    function = getattr(torch, kind)
-    return list(function(x, given, weights, biases, layers, 0.0, False, bidirectional, batch_first))
-
-
-def _sizes(
-    x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, biases: bool, layers: int, *others: bool
-) -> list[Tensor]:
-    bidirectional, batch_first = others
-    # Sizes that have to be equal are then one symbol for PyTorch, or known.
-    torch._check(x.shape[-1] == weights[0].shape[-1])
-    for state in states:
-        torch._check(state.shape[0] == layers * (2 if bidirectional else 1))
-        torch._check(state.shape[1] == x.shape[0 if batch_first else 1])
-    torch._check(states[0].shape[-1] == weights[1].shape[-1])
-    width = states[0].shape[-1] * (2 if bidirectional else 1)
-    rows, columns = x.shape[:2]
-    # The sequence is the major dimension in memory.
-    output = x.new_empty(columns, rows, width).transpose(0, 1) if batch_first else x.new_empty(rows, columns, width)
-    return [output, *(torch.empty_like(state) for state in states)]
-
-
-def _gradient_in_pytorch(
-    gradients: list[Tensor],
-    x: Tensor,
-    states: list[Tensor],
-    weights: list[Tensor],
-    kind: str,
-    biases: bool,
-    layers: int,
-    bidirectional: bool,
-    batch_first: bool,
-) -> list[Tensor]:
-    """The gradients of x, the states and the weights; in PyTorch, by its own function."""
-    with _recording():
-        given = [each.detach().requires_grad_() for each in (x, *states, *weights)]
-        first, own = given[1 : 1 + len(states)], given[1 + len(states) :]
-        outputs = _in_pytorch(given[0], first, own, kind, biases, layers, bidirectional, batch_first)
-        found = torch.autograd.grad(outputs, given, gradients, allow_unused=True, materialize_grads=True)
-    return [each.clone() for each in found]
-
-
-@contextmanager
-def _recording() -> Iterator[None]:
-    """Gradients are recorded, though an operator is being computed, which hides what records them."""
-    core = torch._C
-    autograd = core.DispatchKeySet(core.DispatchKey.AutogradFunctionality)
-    hidden = core._dispatch_tls_local_exclude_set() - autograd
-    with core._ForceDispatchKeyGuard(core._dispatch_tls_local_include_set(), hidden), torch.enable_grad():
-        yield
-
-
-def _gradient_sizes(gradients: list[Tensor], x: Tensor, states: Any, weights: Any, *others: Any) -> list[Tensor]:
-    return [torch.empty_like(each) for each in (x, *states, *weights)]
-
-
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    x, states, weights, *ctx.settings = inputs
-    ctx.counts = len(states), len(weights)
-    ctx.save_for_backward(x, *states, *weights, *output)
-
-
-def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
-    states, weights = ctx.counts
-    x, *saved = ctx.saved_tensors
-    outputs = saved[states + weights :]
-    given = [
-        torch.zeros_like(output) if each is None else each for each, output in zip(gradients, outputs, strict=True)
-    ]
-    found = _GRADIENT(given, x, saved[:states], saved[states : states + weights], *ctx.settings)
-    return (found[0], found[1 : 1 + states], found[1 + states :], *[None] * len(ctx.settings))
-
-
-_RECURRENT: Any = torch.library.custom_op("hloforge::recurrent", _in_pytorch, mutates_args=())
-_RECURRENT.register_fake(_sizes)
-_RECURRENT.register_autograd(_backward, setup_context=_keep)
-_GRADIENT: Any = torch.library.custom_op("hloforge::recurrent_backward", _gradient_in_pytorch, mutates_args=())
-_GRADIENT.register_fake(_gradient_sizes)
 
 
 class RecurrentKept(TorchFunctionMode):  # type: ignore[misc]  # PyTorch's overrides have no types
@@ -202,7 +111,7 @@ def _padded(
     def one(x: Tensor, first: list[Tensor], chosen: list[Tensor]) -> list[Tensor]:
         return list(recurrent(x, first, chosen, kind, biases, 1, *others))
 
-    return _one_by_one(one, x, states, weights, layers, dropout)
+    return one_by_one(one, x, states, weights, layers, partial(functional.dropout, p=dropout))
 
 
 def _packed(
@@ -224,28 +133,5 @@ def _packed(
         given = first if is_lstm else first[0]
         return list(function(x, sizes, given, chosen, biases, 1, 0.0, train, bidirectional))
 
-    return _one_by_one(one, x, list(states) if is_lstm else [states], weights, layers, dropout if train else 0.0)
-
-
-def _one_by_one(
-    one: Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]],
-    x: Tensor,
-    states: list[Tensor],
-    weights: list[Tensor],
-    layers: int,
-    dropout: float,
-) -> list[Tensor]:
-    """The output of the last layer, and the last states of all.
-
-    Args:
-        one: computes one layer: its output, and its last states.
-    """
-    last = []
-    each = len(weights) // layers
-    for number in range(layers):
-        first = [state.chunk(layers)[number] for state in states]
-        x, *ended = one(x, first, weights[number * each : (number + 1) * each])
-        last.append(ended)
-        if dropout and number < layers - 1:
-            x = functional.dropout(x, dropout)
-    return [x, *(torch.cat(found) for found in zip(*last, strict=True))]
+    between = partial(functional.dropout, p=dropout) if dropout and train else None
+    return one_by_one(one, x, list(states) if is_lstm else [states], weights, layers, between)

@@ -10,37 +10,56 @@ import jax.numpy as jnp
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, bounded, within
 from hloforge.torch.bounded.sizes import open_dims
-from hloforge.torch.operators.recurrent import layers_of, recurrent_backward
+from hloforge.torch.operators import recurrent_gradients
+from hloforge.torch.operators.recurrent import layers_of
 
 
 @bounded("hloforge.recurrent")
 def recurrent(call: OpenCall, x: Any, states: Sequence[Any], weights: Sequence[Any], *settings: Any) -> list[Any]:
     said = call.said
-    x, states = _real(call, [x, *states], [said[0], *said[1]])
+    x, *states = _real(call, [x, *states], [said[0], *said[1]])
     return layers_of(x, states, weights, *settings, length=_length(call, said[0], said[2], settings[-1]))
 
 
-@bounded("hloforge.recurrent_backward")
-def gradient(
-    call: OpenCall, gradients: Sequence[Any], x: Any, states: Sequence[Any], weights: Sequence[Any], *settings: Any
-) -> list[Any]:
+@bounded("hloforge.recurrent_layer")
+def layer(call: OpenCall, x: Any, states: Sequence[Any], weights: Sequence[Any], *settings: Any) -> list[Any]:
     said = call.said
-    first, *others = gradients
-    first, others = _real(call, [first, *others], list(said[0]))
-    x, states = _real(call, [x, *states], [said[1], *said[2]])
-    length = _length(call, said[1], said[3], settings[-1])
-    found: list[Any] = recurrent_backward(call, [first, *others], x, states, weights, *settings, length=length)
+    x, *states = _real(call, [x, *states], [said[0], *said[1]])
+    length = _length(call, said[0], said[2], settings[-1])
+    found: list[Any] = recurrent_gradients.layer(call, x, states, weights, *settings, length=length)
     return found
 
 
-def _real(call: OpenCall, arrays: Sequence[Any], said: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """The first array and the others, 0 where they are padding: NaN times 0 would be in the gradients of weights."""
+@bounded("hloforge.recurrent_layer_backward")
+def gradient(
+    call: OpenCall,
+    gradients: Sequence[Any],
+    x: Any,
+    output: Any,
+    states: Sequence[Any],
+    weights: Sequence[Any],
+    kept: Sequence[Any],
+    *settings: Any,
+) -> list[Any]:
+    said = call.said
+    gradients = _real(call, gradients, said[0])
+    x, output, *states = _real(call, [x, output, *states], [said[1], said[2], *said[3]])
+    kept = _real(call, kept, said[5])
+    length = _length(call, said[1], said[4], settings[-1])
+    found: list[Any] = recurrent_gradients.gradient(
+        call, gradients, x, output, states, weights, kept, *settings, length=length
+    )
+    return found
+
+
+def _real(call: OpenCall, arrays: Sequence[Any], said: Sequence[Any]) -> list[Any]:
+    """The arrays, 0 where they are padding: NaN times 0 would be in the gradients of weights."""
     found = []
     for array, value in zip(arrays, said, strict=True):
         counts = {d: call.sizes.real(value.shape[d]) for d in open_dims(value)}
         inside = within(array.shape, counts) if counts else None
         found.append(array if inside is None else jnp.where(inside, array, jnp.zeros((), array.dtype)))
-    return found[0], found[1:]
+    return found
 
 
 def _length(call: OpenCall, x: Any, weights: Sequence[Any], batch_first: bool) -> Any:
