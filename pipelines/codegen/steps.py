@@ -450,6 +450,7 @@ class Planner:
         array = op.operands[side]
         if (
             is_complex(array.element)
+            or op.strips is not None
             or not self._is_own(array)
             or array.op is None
             or is_root(array.op)

@@ -444,6 +444,14 @@ class Codec:
             raise self._refuse(array, f"{array.dtype} array of shape {array.shape}")
         return array
 
+    def placed(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """An array of the parameter's element type and sizes as kernels read it; None if it has others."""
+        if array.dtype != self.dtype or array.shape != self._dimensions:
+            return None
+        plain = np.require(np.asarray(array), requirements=("C", "A"))
+        # The element type of an array that was pickled is equal and not the same object.
+        return plain if plain.dtype is self.dtype else plain.view(self.dtype)
+
     def copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
         """A buffer view of a copy of an array in physical form."""
         contiguous = array if array.flags.c_contiguous else np.ascontiguousarray(array)
@@ -547,6 +555,19 @@ class Codec:
         ):
             hint = f"convert it: x.astype({self.dtype.name!r})"
         return ArgumentError(f"argument {self.name!r}: expected {self.shape}, got {got}", hint=hint)
+
+
+def placed(codecs: Sequence[Codec], arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
+    """numpy arrays as kernels read them, copied where they lie otherwise in memory; None of anything else."""
+    if len(arguments) != len(codecs):
+        return None
+    found: list[np.ndarray[Any, Any]] = []
+    for codec, array in zip(codecs, arguments, strict=True):
+        own = codec.placed(array) if isinstance(array, np.ndarray) else None
+        if own is None:
+            return None
+        found.append(own)
+    return found
 
 
 def _importable(array: np.ndarray[Any, Any]) -> bool:

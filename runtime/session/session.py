@@ -38,7 +38,7 @@ from hloforge.runtime.native.calls import NativeCalls, native_program
 from hloforge.runtime.native.pool import processors
 from hloforge.runtime.native.team import Framework
 from hloforge.runtime.replicas.calls import refusals
-from hloforge.runtime.session.arrays import Codec, DeviceArray, share
+from hloforge.runtime.session.arrays import Codec, DeviceArray, placed, share
 from hloforge.runtime.session.background import Background
 from hloforge.runtime.session.convention import (
     detach,
@@ -493,6 +493,8 @@ class Session(Background):
             for number in native.inside.values() if donates else ():
                 flat[number] = _own(arguments[number], flat[number])
             found = native(flat)
+            if found is None and not native.inside and (own := placed(self._parameters, flat)) is not None:
+                found = native(own)
         except MemoryError as error:
             raise ExecutionError(f"the program {self.manifest.name} failed: {error}") from None
         if self._host is not None:

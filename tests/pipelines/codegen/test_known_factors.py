@@ -166,3 +166,15 @@ def test_products_of_floats(rows: int, depth: int, columns: int, is_transposed: 
 
     assert len(_strips(dense, x)) == 1
     check(dense, x)
+
+
+def test_a_left_factor_that_is_computed_of_a_narrower_array() -> None:
+    """It would be computed some rows at a time, as weights of few bits are, beside a factor that is not packed."""
+    x, w, centers = normal(64, 64), normal(96, 512), np.linspace(-2, 2, 8, dtype=np.float32)
+
+    def basis(x: Any) -> Any:
+        known = jax.lax.optimization_barrier(jnp.asarray(w))
+        return jnp.exp(-((x[:, :, None] - centers) ** 2)).reshape(64, 512) @ known.T
+
+    assert len(_strips(basis, x)) == 1
+    check(basis, x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -64,6 +65,28 @@ def test_results_are_those_of_irees_runtime() -> None:
     same(own(np.asfortranarray(a), b), other(a, b))
     same(own(np.repeat(a, 2, 1)[:, ::2], b), other(a, b))
     same(own(**dict(zip(own._names, (a, b), strict=True))), other(a, b))
+
+
+def test_arrays_that_lie_otherwise_or_were_pickled_are_called_natively() -> None:
+    own, other = both(SUMS)
+    call, fits = own._native, []
+    assert call is not None
+
+    def counted(flat: Any) -> Any:
+        found = call(flat)
+        fits.append(found is not None)
+        return found
+
+    own._native = counted  # type: ignore[assignment]
+    own._native.inside = call.inside  # type: ignore[union-attr,misc]
+    rng = np.random.default_rng(4)
+    a, b = rng.standard_normal((4, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    unaligned = np.frombuffer(bytearray(b"x" + b.tobytes()), np.float32, 16, 1)
+    for left, right in ((pickle.loads(pickle.dumps(a)), b), (np.asfortranarray(a), b), (a, unaligned)):
+        same(own(left, right), other(left, right))
+        assert fits.pop() and not fits.pop()
+    with pytest.raises(ArgumentError):
+        own(a.astype(np.float64), b)
 
 
 TUPLES = """HloModule tuples
