@@ -22,8 +22,6 @@ _POINTERS = 32
 MOST_BINDINGS = 28
 # What of these is bound together where a kernel touches more slots than that.
 _BUFFERS = (Where.TRANSIENT, Where.CONSTANT)
-# From so many slots on, metadata takes longer than it saves.
-_MOST_SCOPES = 64
 _ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="{bits}"'
 
 
@@ -124,7 +122,7 @@ class KernelWriter:
         table = f"  %slots = getelementptr inbounds i8, ptr %state, i64 {_POINTERS}\n  %table = load ptr, ptr %slots\n"
         header = f"define i32 @{ENTRY}(ptr %environment, ptr %state, ptr %workgroup) #0"
         text, number = self.function.text(header, 0, table + self._pointers())
-        text, nodes = _with_scopes(text, self._scopes, number)
+        text, nodes = with_scopes(text, self._scopes, number)
         passes = "" if self.function.has_scalar_loops else FEW_PASSES
         return passes + "\n".join((*self.function.definitions.values(), text, nodes, self._attributes))
 
@@ -138,23 +136,32 @@ class KernelWriter:
         return f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"
 
 
-def _with_scopes(text: str, count: int, number: int) -> tuple[str, str]:
-    """The text with metadata in the places of marks, and the metadata's nodes."""
-    if count > _MOST_SCOPES or count < 2:
+def with_scopes(text: str, count: int, number: int) -> tuple[str, str]:
+    """The text with metadata in the places of marks, and the metadata's nodes.
+
+    Scopes of all slots but one would be a list for each slot, of their number. A scope for each value of each bit of a
+    slot's number says the same by lists of so many bits: two slots differ in one at least, and LLVM takes it for enough
+    if the scopes of one domain are apart.
+    """
+    if count < 2:
         return re.sub(r", !KERNEL_SCOPE_\d+!", "", text), ""
     used = sorted({int(found) for found in re.findall(r"!KERNEL_SCOPE_(\d+)!", text)})
-    domain, first = number, number + 1
-    lists = first + count
-    others = lists + count
-    nodes = [f"!{domain} = distinct !{{!{domain}}}"]
-    for scope in used:
-        nodes.append(f"!{first + scope} = distinct !{{!{first + scope}, !{domain}}}")
-        nodes.append(f"!{lists + scope} = !{{!{first + scope}}}")
-        rest = ", ".join(f"!{first + other}" for other in used if other != scope)
-        nodes.append(f"!{others + scope} = !{{{rest}}}")
+    bits = range(max(len(used) - 1, 1).bit_length())
+    nodes = []
+    for bit in bits:
+        domain = number + 3 * bit
+        nodes.append(f"!{domain} = distinct !{{!{domain}}}")
+        nodes += (f"!{scope} = distinct !{{!{scope}, !{domain}}}" for scope in (domain + 1, domain + 2))
+    lists = number + 3 * len(bits)
+    places = {scope: place for place, scope in enumerate(used)}
+    for place in places.values():
+        values = [place >> bit & 1 for bit in bits]
+        for other in (0, 1):
+            chosen = ", ".join(f"!{number + 3 * bit + 1 + (value ^ other)}" for bit, value in enumerate(values))
+            nodes.append(f"!{lists + 2 * place + other} = !{{{chosen}}}")
 
     def named(match: re.Match[str]) -> str:
-        scope = int(match[1])
-        return f", !alias.scope !{lists + scope}, !noalias !{others + scope}"
+        own = lists + 2 * places[int(match[1])]
+        return f", !alias.scope !{own}, !noalias !{own + 1}"
 
     return re.sub(r", !KERNEL_SCOPE_(\d+)!", named, text), "\n".join(nodes)
