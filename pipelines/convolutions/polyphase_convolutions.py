@@ -14,6 +14,10 @@ Such are transposed convolutions, and gradients of strided ones by their images.
 quarter of the multiplications is left. Where the features of a result are few, or all phases multiply the same
 elements, the phases are features of one convolution instead, as in Shi et al., "Is the deconvolution layer the same as
 a convolutional layer?" (2016). Zeros between elements no longer meet infinite numbers of a kernel, which made NaN.
+
+For code generation (``element``), phases of many features stay one operation with features last, because registers for
+tiles compute them where they are: a gradient by two images of 56x56 of 3x3 with a stride of 2, from 64 to 128 features
+in bf16, took 1.45 ms as four convolutions, and 0.48 since (one core of a Xeon).
 """
 
 from __future__ import annotations
@@ -30,12 +34,17 @@ from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import dense_elements, ir, stablehlo
+from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
 from hloforge.pipelines.analysis.memory_elements import element_in_memory
 from hloforge.pipelines.analysis.polyphase import WORTH, Phase, Phases
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# Features of a group for which registers for tiles compute phases where they are: with fewer ones, columns of several
+# phases fill vectors together, or blocks of terms are mostly zeros.
+_LEAST_OUTPUTS, _LEAST_INPUTS = 16, 8
 
 
 @register
@@ -57,6 +66,8 @@ class PolyphaseConvolutions(Pass):
         def by_phases(op: ir.Operation) -> Replacement:
             if self.element and not self._takes(op):
                 return NoMatch("factors of other types, or single features")
+            if self.element and _has_phases_in_place(op):
+                return _in_order(op)
             phases = Phases.of(op, self.worth)
             if phases is None:
                 return NoMatch("no zeros between elements, or few")
@@ -69,6 +80,40 @@ class PolyphaseConvolutions(Pass):
         numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
         inputs = Value(op.operands[1]).dims[numbers.kernel_input_feature_dimension]
         return inputs != 1 and all(element_in_memory(factor) == self.element for factor in op.operands)
+
+
+def _has_phases_in_place(op: Any) -> bool:
+    """Whether code generation computes the phases where they are, by registers for tiles (``phased_tiles.py``)."""
+    if max(integers(op, "lhs_dilation"), default=1) == 1:
+        return False
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    kernel = Value(op.operands[1])
+    groups = integer(op, "feature_group_count") * integer(op, "batch_group_count")
+    outputs = kernel.dims[numbers.kernel_output_feature_dimension] // groups
+    if outputs < _LEAST_OUTPUTS or kernel.dims[numbers.kernel_input_feature_dimension] < _LEAST_INPUTS:
+        return False
+    bases = integers(op, "lhs_dilation")
+    steps = [integers(op, name) or (1,) * len(bases) for name in ("window_strides", "rhs_dilation")]
+    return integer(op, "batch_group_count") == 1 and all(
+        base == 1
+        or (stride == dilation == 1 and base <= min(kernel.dims[in_kernel], Value(op.results[0]).dims[in_result]))
+        for base, stride, dilation, in_kernel, in_result in zip(
+            bases, *steps, numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions, strict=True
+        )
+    )
+
+
+def _in_order(op: Any) -> Replacement:
+    """The convolution with features last, also of the weights, which have no reversal."""
+    space = len(integers(op, "lhs_dilation"))
+    numbers = numbers_of_order(space, first=False)
+    if op.attributes["dimension_numbers"] == numbers and not any(integers(op, "window_reversal")):
+        return NoMatch("features are last, and weights in order")
+    ordered = InOrder.of(op)
+    attributes = {name: op.attributes[name] for name in op.attributes if name != "window_reversal"}
+    attributes["dimension_numbers"] = numbers
+    type_ = ir.RankedTensorType.get(ordered.dims, op.results[0].type.element_type)
+    return ordered.result(emit(op.name, [ordered.image, ordered.forwards(op)], type_, **attributes))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from hloforge.pipelines.codegen.products import (
     direct_windows,
     images,
     packing,
+    phased_tiles,
     planes,
     tile_registers,
     tiled,
@@ -120,6 +121,8 @@ class Convolution:
 
     def packs_apart(self, machine: Machine) -> bool:
         """Whether it pays to pack the kernel before: pieces of the work would pack it again for themselves."""
+        if self._phased(machine):
+            return True
         registers = self._in_planes()._registers(machine) if self.form() == "pixels" else None
         if self.strips is not None or registers is None:
             return False
@@ -131,29 +134,39 @@ class Convolution:
 
     def packed_bytes(self, machine: Machine) -> int:
         """Of what ``pack`` writes."""
+        if phased := self._phased(machine):
+            return phased.packed_bytes
         registers = self._in_planes()._registers(machine)
         assert registers is not None
         return tiled.packed_bytes(*registers)
 
     def pack_workgroups(self, machine: Machine) -> int:
         """Into how many pieces packing may be cut."""
+        return max(
+            1, min(self._packed_units(machine), self.packed_bytes(machine) // _PACKED_PIECE, 4 * machine.workers)
+        )
+
+    def _packed_units(self, machine: Machine) -> int:
+        if phased := self._phased(machine):
+            return phased.packed_units
         registers = self._in_planes()._registers(machine)
         assert registers is not None
-        return max(
-            1, min(tiled.packed_units(*registers), self.packed_bytes(machine) // _PACKED_PIECE, 4 * machine.workers)
-        )
+        return tiled.packed_units(*registers)
 
     def pack(
         self, function: Function, kernel: Value, target: Value, workgroup: Value | None, *, machine: Machine
     ) -> None:
         """Write the kernel's strips, or a piece of them, for ``emit``."""
+        piece = piece_of(function, self._packed_units(machine), workgroup, self.pack_workgroups(machine))
+        if phased := self._phased(machine):
+            phased.pack(function, kernel, target, *piece)
+            return
         registers = self._in_planes()._registers(machine)
         assert registers is not None
         results = Results(function, target, registers[0].out, registers[0].batch)
         start = function.offset(kernel, self.kernel.kind, self.kernel.start)
         product = tiled.TiledProduct(function, *registers, start, start, results, None)
-        units = tiled.packed_units(*registers)
-        product.pack(target, *piece_of(function, units, workgroup, self.pack_workgroups(machine)))
+        product.pack(target, *piece)
 
     @property
     def _is_matrix(self) -> bool:
@@ -186,6 +199,8 @@ class Convolution:
         if self.form() == "depthwise":
             return depthwise.scratch_bytes(whole, depthwise.plan(whole, machine))
         size = tiled.scratch_bytes(*whole._product(machine))
+        if phased := self._phased(machine):
+            return max(size, phased.scratch_bytes)
         registers = whole._registers(machine)
         return max(size, tiled.scratch_bytes(*registers)) if registers else size
 
@@ -197,11 +212,15 @@ class Convolution:
         """Whether it is computed by the processor's registers for tiles."""
         if self.form() == "matrix":
             return self._in_planes()._matrix.form(machine) == "registers"
-        return self.form() == "pixels" and self._in_planes()._registers(machine) is not None
+        return self.form() == "pixels" and (
+            self._phased(machine) is not None or self._in_planes()._registers(machine) is not None
+        )
 
     def pieces(self, machine: Machine) -> int:
         """Into how many pieces it pays to cut the convolution, whether or not it can be."""
-        if self.form() not in ("planes", "depthwise") and self._in_planes()._registers(machine):
+        if self.form() not in ("planes", "depthwise") and (
+            self._phased(machine) or self._in_planes()._registers(machine)
+        ):
             return self._pieces_by_registers(machine)
         return pieces_for(self.multiplications, 0, machine.vector_bytes * 8 // bits_of(self.sums), machine)
 
@@ -214,6 +233,8 @@ class Convolution:
             return math.prod(planes.units(dense, planes.plan(dense, machine), phases))
         if self.form() == "depthwise":
             return math.prod(depthwise.units(whole, depthwise.plan(whole, machine)))
+        if phased := self._phased(machine):
+            return math.prod(phased.units)
         return math.prod(tiled.units(*(whole._registers(machine) or whole._product(machine))))
 
     def emit(
@@ -242,7 +263,7 @@ class Convolution:
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this convolution needs {needed} bytes of scratch")
         first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
-        whole = self._in_planes()
+        whole, whole_kernel = self._in_planes(), kernel
         if self.strips is None:
             kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
         dense, phases = whole._without_zeros()
@@ -278,7 +299,22 @@ class Convolution:
         loops_of_pixels = kind(function, gemm, cut, image, kernel, results, scratch)
         if isinstance(loops_of_pixels, PhasedProduct):
             loops_of_pixels.phases = phases
-        if registers := whole._registers(machine):
+        if phased := self._phased(machine):
+            assert scratch is not None
+            bases = tuple(axis.base for axis in whole.axes)
+
+            def of_phase(part: Convolution, own: Gemm, phase: Sequence[int]) -> Results:
+                hooks = own.stored, own.batch, epilogue, store, False, part, kept, bases
+                return _Pixels(function, out, *hooks, False, tuple(phase))
+
+            def write(piece: tuple[Value, Value]) -> None:
+                phased.write(function, image, whole_kernel if packed is None else packed, scratch, of_phase, piece)
+
+            totals = math.prod(phased.units), math.prod(tiled.units(gemm, cut))
+            tile_registers.run_if_allowed(
+                function, write, (first, last), totals, lambda piece: loops_of_pixels.run(*piece)
+            )
+        elif registers := whole._registers(machine):
             rows = whole._by_rows(machine)
             if rows is not whole:
                 # The image's number is the first index of space.
@@ -290,7 +326,13 @@ class Convolution:
                 *(function, *registers, image, right, results, scratch), is_packed=packed is not None
             )
             totals = self._units(machine), math.prod(tiled.units(gemm, cut))
-            tile_registers.run_if_allowed(tiles, (first, last), totals, lambda piece: loops_of_pixels.run(*piece))
+            tile_registers.run_if_allowed(
+                function,
+                lambda piece: tiles.run(*piece),
+                (first, last),
+                totals,
+                lambda piece: loops_of_pixels.run(*piece),
+            )
         else:
             loops_of_pixels.run(first, last)
 
@@ -343,6 +385,17 @@ class Convolution:
         """Whether the dimension that is added to a single one are the images."""
         is_short = len(self.axes) == 1 < self.batch and self.axes[0].out < _FULL
         return is_short and self.form() == "pixels" and not phases_of(self)
+
+    def _phased(self, machine: Machine) -> phased_tiles.PhasedTiles | None:
+        """The phases of an image with zeros between its pixels by the processor's registers for tiles."""
+        if self.form() != "pixels" or self.strips is not None or machine.vector_bytes < tile_registers.BYTES:
+            return None
+        return phased_tiles.plan(self._in_planes(), self._pieces_by_registers(machine))
+
+    @property
+    def product(self) -> Gemm:
+        """The product of each image and group of features, with the zeros between pixels."""
+        return self._gemm((self.batch, self.groups))
 
     def _gemm(self, batch: tuple[int, ...]) -> Gemm:
         """The product whose rows are pixels of the result, and whose terms are weights by input features.
@@ -466,8 +519,9 @@ class Convolution:
     ) -> tuple[Gemm, tiled.TiledPlan] | None:
         """The product with registers that read windows where they lie, if rows of results and features fill them."""
         axes, single = self.axes, one_by_one(arithmetic.element)
-        if not (height := direct_windows.height_of(axes)):
+        if not direct_windows.fill_registers(axes):
             return None
+        height = direct_windows.height_of(axes)
         registers = math.prod(direct_windows.registers_of(axes))
         gemm = replace(gemm, m=registers * height)
         columns = tile_registers.tile_of(gemm).vectors
@@ -554,6 +608,7 @@ class _Pixels(Results):
         convolution: with two spatial dimensions at least.
         kept: which of the image's number and the spatial dimensions hooks are told of.
         bases: phases of each dimension, which are the last ones of the batch.
+        phase: the only one that there is here, along each dimension; none if there are all.
         along_pixels: whether hooks may be given vectors of pixels.
     """
 
@@ -561,6 +616,7 @@ class _Pixels(Results):
     kept: tuple[int, ...] = (0, 1, 2)
     bases: tuple[int, ...] = ()
     along_pixels: bool = False
+    phase: tuple[int, ...] = ()
 
     @property
     def stores_tiles(self) -> bool:
@@ -583,7 +639,9 @@ class _Pixels(Results):
         number, group, *phases = split_index(self.function, batch, self.batch)
         flat, feature = (column, row) if self.exchanged else (row, column)
         spatial = list(pixel) if pixel is not None else self._spatial(flat)
-        if self.bases:
+        if self.phase:
+            spatial = [one * base + first for one, base, first in zip(spatial, self.bases, self.phase, strict=True)]
+        elif self.bases:
             spatial = [one * base + phase for one, base, phase in zip(spatial, self.bases, phases, strict=True)]
         feature = _in_groups(feature, group, self.convolution.outputs)
         found = [number, *spatial]

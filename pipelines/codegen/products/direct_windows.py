@@ -39,23 +39,28 @@ def row_of(axes: tuple[Axis, ...]) -> int:
 
 
 def height_of(axes: tuple[Axis, ...]) -> int:
-    """Rows of a register: equal parts of a row of the result; 0 where they would be few."""
+    """Rows of a register: equal parts of a row of the result."""
     width = axes[row_of(axes)].out
-    height = -(-width // -(-width // _ROWS))
-    return height if height >= _LEAST_ROWS else 0
+    return -(-width // -(-width // _ROWS))
 
 
-def registers_of(axes: tuple[Axis, ...]) -> tuple[int, ...]:
-    """How many registers of pixels there are along each dimension."""
-    row, height = row_of(axes), height_of(axes)
+def fill_registers(axes: tuple[Axis, ...]) -> bool:
+    """Whether rows of the result fill registers well."""
+    return height_of(axes) >= _LEAST_ROWS
+
+
+def registers_of(axes: tuple[Axis, ...], height: int = 0) -> tuple[int, ...]:
+    """How many registers of pixels, of so many rows or of equal parts, there are along each dimension."""
+    row, height = row_of(axes), height or height_of(axes)
     return tuple(-(-axis.out // height) if place == row else axis.out for place, axis in enumerate(axes))
 
 
-def copied_rows(axes: tuple[Axis, ...], registers: int) -> int:
+def copied_rows(axes: tuple[Axis, ...], registers: int, height: int = 0) -> int:
     """The most rows of the padded image that the windows of so many consecutive registers see."""
+    height = height or height_of(axes)
     if row_of(axes) == 0:
-        return axes[0].rows_for(min(axes[0].out, registers * height_of(axes)))
-    width = math.prod(registers_of(axes)[1:])
+        return axes[0].rows_for(min(axes[0].out, registers * height))
+    width = math.prod(registers_of(axes, height)[1:])
     return axes[0].rows_for(min(axes[0].out, (registers + width - 2) // width + 1))
 
 
@@ -70,9 +75,14 @@ class DirectWindows(OneRun):
     """Rows are pixels of registers, one register after the other, and terms weights by features.
 
     Attributes:
-        windows: what rows are read from, whose arithmetic is of single elements.
+        windows: what rows are read from, whose arithmetic is of single elements. Its features fill whole blocks.
         depth: weights by features.
         tiles: of a chunk.
+        features: of a pixel that are no zeros; 0 for all.
+        own_height: rows of a register; 0 for equal parts of a row of the result.
+        grid: dimensions whose pixels the registers are, where some of the last ones are none of these windows'.
+        shift: bytes from a chunk's copy to that of these windows alone.
+        table: bytes from the table of the first of several windows to that of these.
     """
 
     windows: Windows
@@ -80,24 +90,38 @@ class DirectWindows(OneRun):
     tile: Tile
     arithmetic: Arithmetic
     tiles: int
+    features: int = 0
+    own_height: int = 0
+    grid: tuple[Axis, ...] = ()
+    shift: int = 0
+    table: int = 0
 
     @property
     def weights(self) -> tuple[int, tuple[Turn, ...]]:
-        return self.windows.run, self.windows.turns
+        return self.features or self.windows.run, self.windows.turns
+
+    @property
+    def fills_runs(self) -> bool:
+        return self.features > 0
+
+    @property
+    def _axes(self) -> tuple[Axis, ...]:
+        """The dimensions whose pixels the registers are."""
+        return self.grid or self.windows.axes
 
     @property
     def height(self) -> int:
         """Rows of a register."""
-        return height_of(self.windows.axes)
+        return self.own_height or height_of(self._axes)
 
     @property
     def is_even(self) -> bool:
         """Whether registers divide rows of the result, so that rows are its pixels in row-major order."""
-        return self.windows.axes[row_of(self.windows.axes)].out % self.height == 0
+        return not self.grid and self._axes[row_of(self._axes)].out % self.height == 0
 
     @property
     def _registers(self) -> int:
-        return math.prod(registers_of(self.windows.axes))
+        return math.prod(registers_of(self._axes, self.height))
 
     @property
     def _copied(self) -> int:
@@ -109,29 +133,39 @@ class DirectWindows(OneRun):
         return self.windows.run * bits_of(self.arithmetic.element) // 8 // _BLOCK
 
     @property
+    def table_bytes(self) -> int:
+        """Of the distances of blocks."""
+        return self._run_blocks * math.prod(self.windows.most) * _DISTANCE
+
+    @property
     def size(self) -> int:
-        blocks = self._run_blocks * math.prod(self.windows.most)
-        return self._copied + blocks * _DISTANCE
+        return self._copied + self.table_bytes
 
     @property
     def side(self) -> Side:
-        row, size = row_of(self.windows.axes), self.arithmetic.unit_bytes
+        row, size = row_of(self._axes), self.arithmetic.unit_bytes
         return Side(self.arithmetic.unit, self.windows.axes[row].stride * self.windows.strides[row], size, size)
 
     def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
-        windows, axis = self.windows, self.windows.axes[0]
-        if windows.copy is not None:
-            first, last = self._chunk(function, begin, end)
-            origin, final = self._first_axis(function, first), self._first_axis(function, last - 1)
-            extent = self.height if row_of(windows.axes) == 0 else 1
-            rows = (final - origin) * axis.stride + axis.rows_for(extent)
-            windows.copy.fill(function, windows.image, lhs, origin * axis.stride, rows, memory)
-        self._write_distances(function, self.distances(function, memory))
+        self.copy(function, lhs, begin, end, memory)
+        self.write_distances(function, memory)
 
-    def _write_distances(self, function: Function, target: Value) -> None:
-        blocks = self._run_blocks
+    def copy(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
+        """Copy what the tiles from ``begin`` up to ``end`` see, if there is a copy."""
+        windows, axis = self.windows, self.windows.axes[0]
+        if windows.copy is None:
+            return
+        first, last = self._chunk(function, begin, end)
+        origin, final = self._first_axis(function, first), self._first_axis(function, last - 1)
+        extent = self.height if row_of(self._axes) == 0 else 1
+        rows = (final - origin) * axis.stride + axis.rows_for(extent)
+        windows.copy.fill(function, windows.image, lhs, origin * axis.stride, rows, memory)
+
+    def write_distances(self, function: Function, memory: Value) -> None:
+        """Write the table of distances."""
+        blocks, target = self._run_blocks, self.distances(function, memory)
         with ExitStack() as loops:
-            number, distance = function.index(0), function.index(0)
+            number, distance = function.index(0), function.index(self.shift)
             for turn in self.windows.turns:
                 place = loops.enter_context(each(function, 0, turn.count, hints=SCALAR))
                 number, distance = number * turn.count + place, distance + place * turn.left
@@ -141,7 +175,7 @@ class DirectWindows(OneRun):
 
     def distances(self, function: Function, memory: Value) -> Value:
         """The address of the distances of blocks, in bytes."""
-        return function.offset(memory, I8, self._copied)
+        return function.offset(memory, I8, self._copied + self.table)
 
     def _chunk(self, function: Function, begin: Value, end: Value) -> tuple[Value, Value]:
         """The first register of a chunk, and the one after its last."""
@@ -156,9 +190,17 @@ class DirectWindows(OneRun):
 
     def _indices(self, function: Function, register: Value) -> list[Value]:
         """The indices of a register's first pixel."""
-        axes, row = self.windows.axes, row_of(self.windows.axes)
-        found = split_index(function, register, registers_of(axes))
+        axes, row = self._axes, row_of(self._axes)
+        found = split_index(function, register, registers_of(axes, self.height))
         found[row] = clamped(function, found[row] * self.height, axes[row].out - self.height)
+        return found
+
+    def _own_indices(self, function: Function, register: Value) -> list[Value]:
+        """The same of the last pixels instead of those that are none of these windows'."""
+        found, row = self._indices(function, register), row_of(self._axes)
+        for place, (axis, own) in enumerate(zip(self._axes, self.windows.axes, strict=True)):
+            if own.out < axis.out:
+                found[place] = clamped(function, found[place], own.out - (self.height if place == row else 1))
         return found
 
     def pixel(self, function: Function, register: Value) -> Value:
@@ -166,7 +208,7 @@ class DirectWindows(OneRun):
         if self.is_even:
             return register * self.height
         total = function.index(0)
-        for index, axis in zip(self._indices(function, register), self.windows.axes, strict=True):
+        for index, axis in zip(self._own_indices(function, register), self.windows.axes, strict=True):
             total = total * axis.out + index
         return total
 
@@ -189,7 +231,7 @@ class DirectWindows(OneRun):
         steps = [axis.stride * stride for axis, stride in zip(windows.axes, windows.strides, strict=True)]
         found, register = [], self.register(row)
         for part in range(self.tile.rows // self.height):
-            indices = self._indices(function, register + part if part else register)
+            indices = self._own_indices(function, register + part if part else register)
             if origin is not None:
                 indices[0] = indices[0] - origin
             found.append(strided(function, start, I8, indices, steps))

@@ -215,7 +215,8 @@ class Gemm:
             product = tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch, packs=packs)
             vectors = tile_registers.by_vectors(self)
             tile_registers.run_if_allowed(
-                product,
+                function,
+                lambda part: product.run(*part),
                 piece,
                 (self.units(machine), vectors.units(machine)),
                 lambda part: vectors.write(function, lhs, rhs, results, scratch, part, machine=machine, packs=packs),

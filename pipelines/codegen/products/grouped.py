@@ -232,7 +232,7 @@ class _GroupedProduct(tiled.TiledProduct):
             places: of the group in the batch.
         """
         function, left, most = self.function, self.plan.left, self._block
-        lhs, rhs = self._factors(places)
+        lhs, rhs = self.factors_at(places)
         with ExitStack() as loops:
             start, count = function.index(0), self.count
             if left.size:

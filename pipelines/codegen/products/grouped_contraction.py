@@ -163,7 +163,7 @@ class _GroupedContraction(tiled.TiledProduct):
             matrix = batch * groups + group
             own = strided(function, members, I8, [matrix], [gemm.k])
             self.count = listed(function, own, gemm.k, numbers, self.arithmetic.group - 1)
-            lhs, rhs = self._factors([batch, group])
+            lhs, rhs = self.factors_at([batch, group])
             if self.is_packed:
                 self._pack_all(rhs)
             with each(function, first, last) as unit:

@@ -402,9 +402,13 @@ class Copy:
             function.store(value, function.offset(target, self.arithmetic.element, place))
 
 
-def by_pixels(axes: Sequence[Axis], features: int, rows: int, arithmetic: Arithmetic) -> Copy:
-    """A copy of rows whose features follow each other, in whole groups of terms."""
-    pixel = -(-features // arithmetic.group) * arithmetic.unit_bytes
+def by_pixels(axes: Sequence[Axis], features: int, rows: int, arithmetic: Arithmetic, room: int = 0) -> Copy:
+    """A copy of rows whose features follow each other, in whole groups of terms.
+
+    Args:
+        room: for features of a pixel, of which the last ones are zeros; 0 for as many as there are.
+    """
+    pixel = -(-max(features, room) // arithmetic.group) * arithmetic.unit_bytes
     strides, step = [], pixel
     for size in reversed([rows, *(axis.padded for axis in axes[1:])]):
         strides.append(step)

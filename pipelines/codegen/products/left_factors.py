@@ -67,6 +67,11 @@ class OneRun:
         return self.depth, ()
 
     @property
+    def fills_runs(self) -> bool:
+        """Whether each run of the right factor is filled with zeros to whole blocks, instead of all runs together."""
+        return False
+
+    @property
     def turns(self) -> tuple[Turn, ...]:
         return ()
 

@@ -71,6 +71,45 @@ class Phase:
         return (first.like(self.axis.window + self.count - 1) - first).udiv(self.count)
 
 
+@dataclass(frozen=True)
+class Part:
+    """The results of one phase along a dimension, as those of a dimension without zeros.
+
+    Attributes:
+        axis: the dimension that they are of, whose windows are the weights that they see.
+        weight: the first of these.
+        first: the first result.
+    """
+
+    axis: Axis
+    weight: int
+    first: int
+
+
+def parts_of(axis: Axis) -> tuple[Part, ...]:
+    """The phases along a dimension whose windows are as wide as pixels lie apart at least, one after the other."""
+    count, parts = axis.base, []
+    if count == 1:
+        return (Part(axis, 0, 0),)
+    for first in range(min(count, axis.out)):
+        weight = (axis.low - first) % count
+        own = Axis(
+            axis.size, -(-(axis.out - first) // count), -(-(axis.window - weight) // count),
+            low=(axis.low - weight - first) // count,
+        )  # fmt: skip
+        parts.append(Part(own, weight, first))
+    return tuple(parts)
+
+
+def joined(parts: Sequence[Part]) -> Axis:
+    """The dimension of the largest phase, with windows as wide as those of all together."""
+    out = max(part.axis.out for part in parts)
+    if len(parts) == 1:
+        return parts[0].axis
+    low = max(part.axis.low for part in parts)
+    return Axis(parts[0].axis.size, out, max(part.axis.window + low - part.axis.low for part in parts), low=low)
+
+
 def phases_of(one: Convolution) -> tuple[Phase, ...]:
     """The phases of each dimension; empty where there are no zeros, or where phases have unequal numbers of results."""
     dilated = [axis for axis in one.axes if axis.base > 1]
@@ -103,8 +142,8 @@ class PhasedProduct(TiledProduct):
 
     phases: Sequence[Phase] = ()
 
-    def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
-        lhs, rhs = super()._factors(places)
+    def factors_at(self, places: Sequence[Value]) -> tuple[Value, Value]:
+        lhs, rhs = super().factors_at(places)
         function, left = self.function, self.plan.left
         assert isinstance(left, Windows)
         turns, shift = [], function.index(0)

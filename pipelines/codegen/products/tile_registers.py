@@ -33,7 +33,7 @@ from hloforge.pipelines.codegen.products.direct_windows import DirectWindows
 from hloforge.pipelines.codegen.products.left_factors import OneRun, Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
-from hloforge.pipelines.codegen.products.operands import clamped, strided
+from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.packing import row_units
 from hloforge.pipelines.codegen.products.tiled import TiledPlan, TiledProduct
 from hloforge.pipelines.framework.machine import Machine
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 AMX_INT8 = "amx-int8"
 EXTENSIONS = frozenset({AMX_INT8, AMX_BF16})
 # Rows of a register, bytes of one, and lanes of sums.
-_ROWS, _BYTES, LANES = 16, 64, 16
+_ROWS, BYTES, LANES = 16, 64, 16
 # Columns from which on registers that they half fill pay, where rows are read in place.
 HALF = 8
 # Rows from which on it pays to pack the right factor for the instruction: 8x768x3072 bytes take half of the time of
@@ -82,12 +82,12 @@ def arithmetic_of(gemm: Gemm) -> Arithmetic | None:
 def takes(gemm: Gemm, machine: Machine, least: int = LANES) -> bool:
     """Whether a product of many rows is computed so, and of so many columns at least."""
     arithmetic = arithmetic_of(gemm)
-    if arithmetic is None or machine.vector_bytes < _BYTES or gemm.n < least:
+    if arithmetic is None or machine.vector_bytes < BYTES or gemm.n < least:
         return False
     if gemm.m < _LEAST_ROWS[gemm.lhs.kind] or gemm.m * gemm.n * gemm.k < _LEAST_WORK:
         return False
     # The left factor is read where it lies, or its rows are copied.
-    return gemm.k * gemm.lhs.bytes >= _BYTES and 1 in (gemm.lhs.row, gemm.lhs.column)
+    return gemm.k * gemm.lhs.bytes >= BYTES and 1 in (gemm.lhs.row, gemm.lhs.column)
 
 
 def takes_exchanged(gemm: Gemm, machine: Machine) -> bool:
@@ -167,22 +167,29 @@ class TileRegisterProduct(TiledProduct):
     """Writes the loops of a product with tiles in these registers."""
 
     def run(self, first: Value, last: Value) -> None:
-        self._configure()
+        self.configure()
         super().run(first, last)
         self.function.do("call void @llvm.x86.tilerelease()")
 
-    def _configure(self) -> None:
+    def strip_of(self, batch: Value, begin: Value, end: Value, strip: Value) -> None:
+        """The tiles from ``begin`` up to ``end`` of a strip that was packed before, of rows that are copied already."""
+        places = split_index(self.function, batch, self.gemm.batch)
+        lhs, rhs = self.factors_at(places)
+        self.strip = self._packed(places, strip)
+        self._whole_depth(batch, lhs, rhs, begin, end, self._columns(strip))
+
+    def configure(self) -> None:
         """Tell the processor the rows and bytes of the registers."""
         function, rows = self.function, self._height
-        found = bytearray(_BYTES)
+        found = bytearray(BYTES)
         # The palette; then the bytes of a row of each register in 16 bits, and their rows.
         found[0] = 1
         for number in range(_COUNT):
             # Of a register of rows its terms, of others its columns.
-            found[16 + 2 * number] = _BYTES if _OF_ROWS <= number < _OF_COLUMNS else 4 * self.tile.lanes
+            found[16 + 2 * number] = BYTES if _OF_ROWS <= number < _OF_COLUMNS else 4 * self.tile.lanes
             found[48 + number] = _ROWS if number >= _OF_COLUMNS else rows
-        table = function.stack(I64, _BYTES // 8)
-        for place, word in enumerate(struct.unpack(f"<{_BYTES // 8}q", found)):
+        table = function.stack(I64, BYTES // 8)
+        for place, word in enumerate(struct.unpack(f"<{BYTES // 8}q", found)):
             function.store(function.constant(word, I64), function.offset(table, I64, place))
         function.do(f"call void @llvm.x86.ldtilecfg(ptr {table.text})")
 
@@ -193,7 +200,9 @@ class TileRegisterProduct(TiledProduct):
         assert isinstance(left, OneRun)
         strips, _, _ = self._right(rhs, columns, *left.weights)
         matrix, blocks = self.results.matrix, self.plan.steps // _ROWS
-        is_stored = self.results.stores_tiles and matrix.kind == self.kind and matrix.column == 1
+        # Rows of a register are pixels of one row of the result.
+        has_strides = self.results.stores_tiles or (self._direct is not None and self.results.is_plain)
+        is_stored = has_strides and matrix.kind == self.kind and matrix.column == 1
         is_cut = blocks > limit_of(self.kind)
         memory = None if is_stored and not is_cut else function.stack(self.kind, tile.rows * tile.columns)
         direct = self._direct
@@ -268,7 +277,7 @@ class TileRegisterProduct(TiledProduct):
         with each(function, 0, blocks, longest) as first_block:
             left, places = rows, distances
             if distances is None:
-                left = [function.offset(part, I8, first_block * _BYTES) for part in rows]
+                left = [function.offset(part, I8, first_block * BYTES) for part in rows]
             else:
                 places = function.offset(distances, I64, first_block)
             right = [function.offset(strip, I8, first_block * (_ROWS * self._along)) for strip in strips]
@@ -289,6 +298,9 @@ class TileRegisterProduct(TiledProduct):
             super()._finish(memory, batch, row, columns)
             return
         kind, start = wide(FLOAT, tile.lanes), results.address(batch)
+        firsts: list[Value] = []
+        if results.is_plain and not results.stores_tiles and self._direct is not None and not self._direct.is_even:
+            firsts = [results.address_of(batch, row, column) for column in columns]
         # Two vectors become one where the second one always follows the first.
         joins = tile.vectors == 2 and self.gemm.n % tile.columns == 0
         with each(function, 0, tile.rows) as number:
@@ -303,7 +315,9 @@ class TileRegisterProduct(TiledProduct):
                 rounded = wide(BFLOAT, len(given) * tile.lanes)
                 call = f"call {rounded} @llvm.x86.avx512bf16.{name}.{tile.lanes * 32}({', '.join(map(str, given))})"
                 address = None
-                if results.stores_tiles:
+                if firsts:
+                    address = strided(function, firsts[place], BFLOAT, [number], [matrix.row])
+                elif results.stores_tiles:
                     address = strided(function, start, BFLOAT, [row + number, column], [matrix.row, 1])
                 results.put(function.emit(call, rounded), batch, row + number, column, address)
 
@@ -367,11 +381,12 @@ class TileRegisterProduct(TiledProduct):
                     numbers = part * vectors + place, _OF_ROWS + part, _OF_COLUMNS + place
                     function.do(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in numbers)})")
             following = [function.offset(start, I8, _ROWS * along) for start in right]
-            loop.next([*(function.offset(part, I8, _BYTES) for part in left), *following])
+            loop.next([*(function.offset(part, I8, BYTES) for part in left), *following])
 
 
 def run_if_allowed(
-    product: TileRegisterProduct,
+    function: Function,
+    run: Callable[[tuple[Value, Value]], None],
     piece: tuple[Value, Value],
     totals: tuple[int, int],
     otherwise: Callable[[tuple[Value, Value]], None],
@@ -379,14 +394,14 @@ def run_if_allowed(
     """The units of a piece, or the same part of the product by vectors where the registers are not to be had.
 
     Args:
+        run: writes the units of a piece by registers.
         totals: units of the product, and of the other one.
         otherwise: writes a piece of the other one.
     """
-    function = product.function
     own, other = totals
 
     def with_registers() -> Sequence[Value]:
-        product.run(*piece)
+        run(piece)
         return ()
 
     def with_vectors() -> Sequence[Value]:

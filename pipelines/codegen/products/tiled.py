@@ -342,7 +342,7 @@ class TiledProduct:
                 batch, strip, chunk = split_index(function, unit, (counts[0], counts[2], counts[1]))
                 self.packs = chunk.equals(0) | unit.equals(first)
             places = split_index(function, batch, gemm.batch)
-            lhs, rhs = self._factors(places)
+            lhs, rhs = self.factors_at(places)
             begin = chunk * self.plan.chunk if counts[1] > 1 else function.index(0)
             end = function.index(tiles) if counts[1] == 1 else (begin + self.plan.chunk).minimum(tiles)
             if self.plan.left.size:
@@ -395,7 +395,7 @@ class TiledProduct:
         matrices, strips = own_matrices(self.gemm), units(self.gemm, self.plan)[2]
         with each(function, first, last) as unit:
             number, strip = split_index(function, unit, (math.prod(matrices), strips))
-            _, rhs = self._factors(split_index(function, number, matrices))
+            _, rhs = self.factors_at(split_index(function, number, matrices))
             self.strip = strided(function, target, I8, [unit], [self._strip_bytes])
             matrix = self.gemm.rhs
             places = [strided(function, rhs, matrix.kind, [one], [matrix.column]) for one in self._columns(strip)]
@@ -439,7 +439,7 @@ class TiledProduct:
         start = function.offset(self.vectors[0], I8, size)
         return Ahead(function.offset(start, I8, tile * (size >> shift)), count, shift)
 
-    def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
+    def factors_at(self, places: Sequence[Value]) -> tuple[Value, Value]:
         """The addresses of a matrix of the batch in both factors."""
         function, lhs, rhs = self.function, self.gemm.lhs, self.gemm.rhs
         return (
@@ -494,6 +494,9 @@ class TiledProduct:
         """Pack a strip, each run of terms by itself where runs do not follow each other."""
         function, tile, row = self.function, self.tile, self.gemm.rhs.row
         assert self.strip is not None
+        if isinstance(self.plan.left, OneRun) and self.plan.left.fills_runs:
+            self._pack_each(columns, run, turns)
+            return
         while turns and isinstance(run, int) and run % self.arithmetic.group == 0:
             count, right = turns[-1].count, turns[-1].right
             if not isinstance(count, int) or right != run * row * self.gemm.rhs.bytes:

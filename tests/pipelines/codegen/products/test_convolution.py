@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
-from hloforge.pipelines.codegen.products import convolution as convolution_module, tile_registers
+from hloforge.pipelines.codegen.products import convolution as convolution_module, phased_tiles, tile_registers
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.direct_windows import DirectWindows
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
@@ -537,3 +537,43 @@ def test_pieces(orders: tuple[str, str, str]) -> None:
 def test_narrow_vectors(orders: tuple[str, str, str]) -> None:
     for case in CASES.values():
         check(convolution(1, *case, orders=orders), machine=AVX2)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize(
+    ("batch", "axes", "inputs", "outputs", "groups"),
+    [
+        # Gradients of strided windows by the image: of 3x3 and 5x5, and of an image of odd sizes.
+        (2, (axis(8, 3, base=2, low=1, high=2), axis(20, 3, base=2, low=1, high=2)), 32, 40, 1),
+        (1, (axis(9, 5, base=2, low=2, high=2), axis(10, 5, base=2, low=2, high=2)), 64, 16, 1),
+        (2, (axis(4, 4, base=2, low=2, high=2), axis(4, 4, base=2, low=2, high=2)), 40, 33, 1),
+        (3, (axis(5, 2, base=2, low=1, high=1), axis(9, 2, base=2, low=1, high=1)), 24, 8, 1),
+        (2, (axis(7, 3, stride=2, low=1, dilation=2), axis(17, 7, base=3, low=4, high=3)), 8, 16, 2),
+        (2, (axis(37, 4, base=2, low=2, high=3),), 32, 24, 1),
+        (1, (axis(3, 2, base=2), axis(4, 3, base=2, low=-1), axis(13, 2, base=2, low=1, high=1)), 16, 16, 1),
+    ],
+    ids=str,
+)
+def test_phases_by_tile_registers(
+    batch: int,
+    axes: tuple[Axis, ...],
+    inputs: int,
+    outputs: int,
+    groups: int,
+    allowed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of images with zeros between their pixels, whose phases read windows in place, or are computed by vectors."""
+    if not allowed:
+        monkeypatch.setattr(tile_registers, "_REQUEST", 0)
+    one = convolution(batch, axes, inputs, outputs, groups=groups, kind="bfloat", extensions=WITH_TILES)
+    assert one._phased(HOST) is not None
+    check(one, biased=True, apart=True)
+    check(replace(_reversed(one), out=replace(one.out, kind="float")), at_end=False)
+    if not allowed:
+        return
+    orders = ("NCS", "OIS", "NSC")
+    one = convolution(batch, axes, inputs, outputs, groups=groups, orders=orders, kind="bfloat", extensions=WITH_TILES)
+    # Few rows at a time.
+    monkeypatch.setattr(phased_tiles, "_COPIED_BYTES", 1 << 11)
+    check(one, machine=replace(HOST, workers=3), apart=True)
