@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.reflectors import reflector, rows_times
+from hloforge.pipelines.library_calls.reflectors import reflect_from_right, reflector, rows_times
 from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix
 
 # Rows below the 2 n of reflectors: diagonal, upper diagonal, factors of the reflectors, and three for a step's own.
@@ -30,7 +30,7 @@ def _step(k: Value, state: Rows, n: int) -> Rows:
     v, beta, tau = reflector(state.vector(extra + V), k)
     state = state.with_vector(extra + D, Number(beta), k).with_vector(extra + TAU_Q, tau, k)
     state = state.with_vector(extra + V, v).with_vector(n + k, v)
-    state = rows_times(state, extra + V, k, n, extra + W)
+    state = rows_times(state, extra + V, k, n, extra + W, k)
     factor = state.scalar(extra + TAU_Q, k).conjugate().spread(state.width)
     state = state.with_vector(extra + W, state.vector(extra + W) * factor)
     row = (state.vector(k) - state.vector(extra + W)).conjugate()
@@ -38,10 +38,9 @@ def _step(k: Value, state: Rows, n: int) -> Rows:
     state = state.with_vector(extra + E, Number(beta), k).with_vector(extra + TAU_P, tau, k)
     state = state.with_vector(extra + P, p).with_vector(k, p)
 
+    tau = state.scalar(extra + TAU_P, k)
+
     def reflect(i: Value, state: Rows) -> list[Rows]:
-        row = state.vector(i) - state.scalar(extra + V, i).spread(state.width) * state.vector(extra + W)
-        p = state.vector(extra + P)
-        product = (row * p).sum() * state.scalar(extra + TAU_P, k)
-        return [state.with_vector(i, row - product.spread(state.width) * p.conjugate())]
+        return [reflect_from_right(state, i, (state.scalar(extra + V, i), extra + W), extra + P, tau, k)]
 
     return count_up(k + 1, n, reflect, [state])[0]  # type: ignore[no-any-return]

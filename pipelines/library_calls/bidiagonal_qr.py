@@ -1,6 +1,7 @@
 """Singular values of real bidiagonal matrices by implicitly shifted QR.
 
-Source: LAPACK "bdsqr", "las2"; Golub & Van Loan 8.6. As in ``tridiagonal_ql.py``, a sweep's rotations are found first.
+Source: LAPACK "bdsqr", "las2"; Golub & Van Loan 8.6. As in ``tridiagonal_ql.py``, the rotations of some sweeps are
+found first.
 """
 
 from __future__ import annotations
@@ -10,11 +11,28 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.matrices import ascending, permuted
 from hloforge.pipelines.library_calls.own_calls import bidiagonal_qr
-from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix, each_piece, loop
-from hloforge.pipelines.library_calls.tridiagonal_ql import SWEEPS, epsilon_of, put, rotation
+from hloforge.pipelines.library_calls.rotations import (
+    AT_ONCE,
+    MARGIN,
+    put_rotation,
+    rotated_up,
+    without_rotations,
+)
+from hloforge.pipelines.library_calls.rows import Position, Rows, count_up, each_matrix, loop
+from hloforge.pipelines.library_calls.tridiagonal_ql import (
+    ROTATIONS,
+    SWEEPS,
+    D,
+    E,
+    epsilon_of,
+    put,
+    results,
+    rotation,
+    with_diagonals,
+)
 
-# Rows below those of vectors: the diagonals, and the cosines and sines of a sweep's rotations from both sides.
-D, E, C_LEFT, S_LEFT, C_RIGHT, S_RIGHT = range(6)
+# Of the rows of each sweep's rotations, the first ones of those from the left and from the right.
+_LEFT, _RIGHT, _EACH = 0, 2, 4
 
 
 def diagonalize(d: Value, e: Value, vectors: tuple[Value, Value] | None) -> tuple[Value, Value, list[Value]]:
@@ -40,37 +58,47 @@ def diagonalize(d: Value, e: Value, vectors: tuple[Value, Value] | None) -> tupl
 
 def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:
     """``own_calls.bidiagonal_qr`` by loops."""
-    batch, n = d.dims
-    width = vectors[0].dims[2] if vectors else n
-    diagonals = [ops.pad(ops.reshape(x, [batch, 1, n]), 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in (d, e)]
-    state = Rows.of(Number(ops.concat_in_dim([*vectors, *diagonals], 1)), 4)
-    top = len(vectors) * n
-    state = each_matrix(state, lambda rows: _iterated(rows, n, top))
-    found = [ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E)]
-    return [*found, *(state.block((first * n, first * n + n), width).re for first in range(len(vectors)))]
+    n = d.dims[1]
+    state, top = with_diagonals(d, e, vectors, _EACH)
+    columns = vectors[0].dims[2] if vectors else 0
+    state = each_matrix(state, lambda rows: _iterated(rows, n, top, columns))
+    return results(state, n, top, columns)
 
 
-def _iterated(state: Rows, n: int, top: int) -> Rows:
-    """Sweeps until every element of E is zero."""
+def _iterated(state: Rows, n: int, top: int, columns: int) -> Rows:
+    """Sweeps until every element of E is zero, as many at once as rows are rotated by."""
 
     def more(end: Value, turn: Value, _: Rows) -> Value:
         return ops.and_(end > 0, turn < SWEEPS * n)
 
-    def sweep(end: Value, turn: Value, state: Rows) -> list[Value | Rows]:
+    def sweep(number: Value, end: Value, state: Rows) -> tuple[Value, Value, Rows]:
+        row = number * _EACH + (top + ROTATIONS)
         start = _start_of_block(state, end, top)
-        is_done = ops.eq(start, end)
         # Of e before the block, the negligible rest is dropped; there is none before the first.
         before = ops.max(start - 1, 0)
         rest = ops.select(start > 0, constant(0, state.buffer.element_type), state.real(top + E, before))
         state = put(state, top + E, before, rest)
-        state = _find_rotations(state, start, end, top)
-        if top:
-            state = _rotate(state, start, end, 0, top + C_LEFT, top + S_LEFT)
-            state = _rotate(state, start, end, n, top + C_RIGHT, top + S_RIGHT)
-        return [ops.select(is_done, end - 1, end), turn + 1, state]
+        if columns:
+            state = without_rotations(without_rotations(state, row + _LEFT), row + _RIGHT)
+        state = _find_rotations(state, start, end, top, row, number)
+        return start, ops.select(ops.eq(start, end), ops.max(end - 1, 0), end), state
+
+    def sweeps(end: Value, turn: Value, state: Rows) -> list[Value | Rows]:
+        if not columns:
+            _, end, state = sweep(zero, end, state)
+            return [end, turn + 1, state]
+
+        def one(number: Value, end: Value, first: Value, state: Rows) -> list[Value | Rows]:
+            start, end, state = sweep(number, end, state)
+            return [end, ops.min(first, start), state]
+
+        following, first, state = count_up(0, AT_ONCE, one, [end, end, state])
+        for matrix, side in ((MARGIN, _LEFT), (MARGIN + n, _RIGHT)):
+            state = rotated_up(state, first, end, matrix, columns, top + ROTATIONS + side, _EACH)
+        return [following, turn + AT_ONCE, state]
 
     zero = constant(0, "s32")
-    return loop(more, sweep, [constant(n - 1, "s32"), zero, state])[2]  # type: ignore[no-any-return]
+    return loop(more, sweeps, [constant(n - 1, "s32"), zero, state])[2]  # type: ignore[no-any-return]
 
 
 def _start_of_block(state: Rows, end: Value, top: int) -> Value:
@@ -84,8 +112,8 @@ def _start_of_block(state: Rows, end: Value, top: int) -> Value:
     return ops.reduce(ops.select(is_small & (places < end), places + 1, full(places, 0)), 0, ops.max, [0])
 
 
-def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
-    """An implicit QR step of the block start ... end; its rotations go to the rows of cosines and sines."""
+def _find_rotations(state: Rows, start: Value, end: Value, top: int, row: Position, lag: Value) -> Rows:
+    """An implicit QR step of the block start ... end; its rotations go to the rows from ``row`` on."""
     first, g = state.real(top + D, start), state.real(top + E, start)
     shift = _shift(state, start, end, top)
     sign = ops.select(first < 0.0, full(first, -1), full(first, 1))
@@ -97,10 +125,10 @@ def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
         c, s, r = rotation(f, g)
         # What is before the block is zero, or at the first place, which the next store of E replaces.
         state = put(state, top + E, ops.max(i - 1, 0), ops.select(i > start, r, zero))
-        state = put(put(state, top + C_RIGHT, i, c), top + S_RIGHT, i, s)
+        state = put_rotation(state, row + _RIGHT, i, lag, c, s)
         f, above, g, below = c * d + s * e, c * e - s * d, s * below, c * below
         c, s, r = rotation(f, g)
-        state = put(put(state, top + C_LEFT, i, c), top + S_LEFT, i, s)
+        state = put_rotation(state, row + _LEFT, i, lag, c, s)
         state = put(put(state, top + D, i, r), top + D, i + 1, c * below - s * above)
         f = c * above + s * below
         following = state.real(top + E, i + 1)
@@ -126,19 +154,3 @@ def _shift(state: Rows, start: Value, end: Value, top: int) -> Value:
     ratio = shift / ops.abs(state.real(top + D, start))
     is_useful = ops.and_(smallest > epsilon * epsilon, ratio * ratio > epsilon)
     return ops.select(is_useful, shift, full(shift, 0))
-
-
-def _rotate(state: Rows, start: Value, end: Value, first: int, cosines: int, sines: int) -> Rows:
-    """Apply a sweep's rotations to the rows from ``first`` on."""
-
-    def piece(at: Value, state: Rows) -> list[Rows]:
-        def turn(i: Value, state: Rows, low: Number) -> list[Rows | Number]:
-            c, s = (state.real(row, i) for row in (cosines, sines))
-            c, s = (ops.broadcast_in_dim(x, [state.piece], []) for x in (c, s))
-            high = state.piece_of(first + i + 1, at)
-            return [state.with_vector(first + i, low.times(c) + high.times(s), at), high.times(c) - low.times(s)]
-
-        state, last = count_up(start, end, turn, [state, state.piece_of(first + start, at)])
-        return [state.with_vector(first + end, last, at)]
-
-    return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]

@@ -26,14 +26,15 @@ def syevd(call: CustomCall) -> list[Value]:
     Numbers that are not finite make NaN of a matrix's results, and 1 of its info.
     """
     (a,) = call.operands
-    return _of_any_batch(a, lower=call.lower, vectors=call.choice("mode", _MODE))
+    vectors = call.choice("mode", _MODE) and call.is_read(0)
+    return _of_any_batch(a, lower=call.lower, vectors=vectors)
 
 
 @custom_call_target(*solver("syevd"))
 def syevd_of_solver(call: CustomCall) -> list[Value]:
     """The same with the vectors, whichever algorithm is asked for."""
     call.setting("algorithm")
-    return _of_any_batch(call.operands[0], lower=call.lower, vectors=True)
+    return _of_any_batch(call.operands[0], lower=call.lower, vectors=call.is_read(0))
 
 
 @custom_call_target("Eigh")
@@ -42,7 +43,7 @@ def portable(call: CustomCall) -> list[Value]:
     lower, *rest = call.text.split(",")
     if lower not in ("0", "1") or len(rest) != 3:
         raise UnsupportedError(f'@Eigh has the configuration "{call.text}", and not lower,sort,turns,tolerance')
-    return _of_any_batch(call.operands[0], lower=lower == "1", vectors=True)[:2]
+    return _of_any_batch(call.operands[0], lower=lower == "1", vectors=call.is_read(0))[:2]
 
 
 def _of_any_batch(a: Value, *, lower: bool, vectors: bool) -> list[Value]:

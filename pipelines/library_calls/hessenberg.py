@@ -14,7 +14,7 @@ from hloforge.dialect.idioms import matrix_transpose, zeros
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls import tridiagonal
 from hloforge.pipelines.library_calls.matrices import from_parts, hermitian, not_finite, parts_of, poisoned, scaled
-from hloforge.pipelines.library_calls.reflectors import reflector, rows_times
+from hloforge.pipelines.library_calls.reflectors import reflect_from_right, reflector, rows_times
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix
 
@@ -114,14 +114,13 @@ def _step(k: Value, state: Rows, n: int) -> Rows:
     v, _, tau = reflector(state.vector(extra + V), k + 1)
     state = state.with_vector(extra + TAU, tau, k)
     state = state.with_vector(extra + V, v).with_vector(n + k, v)
-    state = rows_times(state, extra + V, k + 1, n, extra + W)
+    state = rows_times(state, extra + V, k + 1, n, extra + W, k)
     factor = state.scalar(extra + TAU, k).conjugate().spread(state.width)
     state = state.with_vector(extra + W, state.vector(extra + W) * factor)
 
+    tau = state.scalar(extra + TAU, k)
+
     def reflect(i: Value, state: Rows) -> list[Rows]:
-        row = state.vector(i) - state.scalar(extra + V, i).spread(state.width) * state.vector(extra + W)
-        v = state.vector(extra + V)
-        product = (row * v).sum() * state.scalar(extra + TAU, k)
-        return [state.with_vector(i, row - product.spread(state.width) * v.conjugate())]
+        return [reflect_from_right(state, i, (state.scalar(extra + V, i), extra + W), extra + V, tau, k)]
 
     return count_up(0, n, reflect, [state])[0]  # type: ignore[no-any-return]

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
-from hloforge.dialect.idioms import matrix_transpose, zeros
+from hloforge.dialect.idioms import matrix_transpose
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.own_calls import orthogonal
-from hloforge.pipelines.library_calls.rows import Number, Position, Rows, count_down, count_up, each_matrix, each_piece
+from hloforge.pipelines.library_calls.rows import (
+    Number,
+    Position,
+    Rows,
+    count_down,
+    count_up,
+    each_matrix,
+    side_by_side,
+)
 
 # Rows from which factors are computed from LAPACK's storage, for which code generation has code.
 _LEAST = 16
@@ -40,33 +48,73 @@ def reflector(x: Number, first: Position) -> tuple[Number, Value, Number]:
     return one.where(ops.eq(places, first), tail * scale), beta, tau
 
 
-def rows_times(state: Rows, weights: Position, first: Position, last: Position, result: Position) -> Rows:
-    """Put the sum of conj(w[i]) row i, first <= i < last, into the row ``result``; w is the row ``weights``."""
+def rows_times(
+    state: Rows, weights: Position, first: Position, last: Position, result: Position, column: Position = 0
+) -> Rows:
+    """Put the sum of conj(w[i]) row i, first <= i < last, from a column on, into the row ``result``.
 
-    def piece(at: Value, state: Rows) -> list[Rows]:
-        empty = zeros(state.buffer.element_type, [state.piece])
-        start = Number(empty, empty if state.is_complex else None)
+    w is the row ``weights``.
+    """
 
-        def add(i: Value, total: Number) -> list[Number]:
-            return [total + state.scalar(weights, i).conjugate().spread(state.piece) * state.piece_of(i, at)]
+    def pieces(places: list[Value], state: Rows) -> list[Rows]:
+        def add(i: Value, *sums: Number) -> list[Number]:
+            factor = state.scalar(weights, i).conjugate().spread(state.piece)
+            return [total + factor * state.piece_of(i, at) for total, at in zip(sums, places, strict=True)]
 
-        (total,) = count_up(first, last, add, [start])
-        return [state.with_vector(result, total, at)]
+        sums = count_up(first, last, add, [state.no_piece() for _ in places])
+        return [state.with_pieces(result, sums, places)]
 
-    return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]
+    return side_by_side(state, pieces, [state], column)[0]  # type: ignore[no-any-return]
 
 
 def subtract_product(state: Rows, weights: Position, row: Position, first: Position, last: Position) -> Rows:
     """row i -= w[i] ``row``, first <= i < last; w is the row ``weights``."""
 
-    def piece(at: Value, state: Rows) -> list[Rows]:
+    def pieces(places: list[Value], state: Rows) -> list[Rows]:
+        subtracted = [state.piece_of(row, at) for at in places]
+
         def subtract(i: Value, state: Rows) -> list[Rows]:
-            product = state.scalar(weights, i).spread(state.piece) * state.piece_of(row, at)
-            return [state.with_vector(i, state.piece_of(i, at) - product, at)]
+            factor = state.scalar(weights, i).spread(state.piece)
+            new = [state.piece_of(i, at) - factor * x for at, x in zip(places, subtracted, strict=True)]
+            return [state.with_pieces(i, new, places)]
 
         return count_up(first, last, subtract, [state])
 
-    return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]
+    return side_by_side(state, pieces, [state])[0]  # type: ignore[no-any-return]
+
+
+def reflect_from_right(
+    state: Rows, i: Value, update: tuple[Number, int], p: int, tau: Number, column: Position
+) -> Rows:
+    """row i -= u w, then row i -= tau (row i . p) p^H, from a column on, before which p is zero.
+
+    Args:
+        update: u, and the row w.
+        p: the row of the reflector.
+    """
+    u, w = update
+
+    def subtract(places: list[Value], state: Rows, *sums: Number) -> list[Rows | Number]:
+        factor = u.spread(state.piece)
+        new = [state.piece_of(i, at) - factor * state.piece_of(w, at) for at in places]
+        added = [total + x * state.piece_of(p, at) for total, x, at in zip(sums, new, places, strict=True)]
+        return [state.with_pieces(i, new, places), *added]
+
+    state, *sums = side_by_side(state, subtract, [state, *(state.no_piece() for _ in range(state.group))], column)
+    product = sums[0]
+    for more in sums[1:]:
+        product = product + more
+    product = product.sum() * tau
+
+    def reflect(places: list[Value], state: Rows) -> list[Rows]:
+        factor = product.spread(state.piece)
+        return [
+            state.with_pieces(
+                i, [state.piece_of(i, at) - factor * state.piece_of(p, at).conjugate() for at in places], places
+            )
+        ]
+
+    return side_by_side(state, reflect, [state], column)[0]  # type: ignore[no-any-return]
 
 
 def accumulated(vectors: Number, taus: Number, offset: int) -> Number:

@@ -96,6 +96,10 @@ class CustomCall:
             return []
         return [symbol.value for symbol in self.op.attributes["called_computations"]]
 
+    def is_read(self, number: int) -> bool:
+        """Whether anything that is kept reads a result, directly or by elementwise operations that are not kept."""
+        return _is_read(self.op.results[number])
+
     def setting(self, name: str, default: Any = None) -> Any:
         """A setting's value. Raises UnsupportedError if there is neither one nor a default."""
         self._read.add(name)
@@ -122,6 +126,14 @@ class CustomCall:
         unknown = sorted(self.settings.keys() - self._read)
         if unknown:
             raise UnsupportedError(f"@{self.target} has a setting {unknown[0]!r}, which hloforge does not know")
+
+
+# What programs do with a result before they drop it: JAX's eigenvalues choose between eigenvectors and NaN.
+_DROPPED = frozenset({"stablehlo.select", "stablehlo.transpose", "stablehlo.reshape"})
+
+
+def _is_read(value: Any) -> bool:
+    return any(use.owner.name not in _DROPPED or any(map(_is_read, use.owner.results)) for use in value.uses)
 
 
 Decomposition: TypeAlias = Callable[[CustomCall], list[Value]]

@@ -17,11 +17,13 @@ from typing import Any, TypeAlias
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
+from hloforge.dialect.idioms import zeros
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.machine import AVX2
 
-# Bytes of a piece, of which two and their multipliers stay in registers of AVX2; these loops serve any target.
-_PIECE_BYTES = AVX2.unrolled_bytes
+# Bytes of a piece that loops keep in a register: of AVX-512, or two of AVX2. Two are side by side, so that what they
+# share is read once for both; these loops serve any target.
+_PIECE_BYTES, _SIDE_BY_SIDE = 64, 2
 # Elements that a piece is a multiple of: a register of f32.
 _LANES = AVX2.vector_bytes // 4
 # Bytes of the smallest buffer.
@@ -106,19 +108,21 @@ class Rows:
         buffer: ``[batch, planes * rows, width]`` of a real type; the imaginary parts are a second plane.
         batch: the number of the matrix at hand.
         rows: rows of a plane.
-        piece: elements of a piece; divides the width.
+        piece: elements of a piece.
+        group: pieces side by side; all of their elements divide the width.
     """
 
     buffer: Value
     batch: Value
     rows: int
     piece: int
+    group: int
 
     @staticmethod
     def of(matrix: Number, more: int) -> Rows:
         """``[batch, m, n]`` by parts, with ``more`` rows of zeros below it, padded to whole pieces."""
         count, rows, columns = matrix.re.dims
-        width, piece = pieces(columns, matrix.re.element_type.bits)
+        width, piece, group = pieces(columns, matrix.re.element_type.bits)
         parts = matrix.parts
         # Smaller ones may be values of a loop, all of which every store then moves.
         least = _LEAST_BYTES * 8 // (matrix.re.element_type.bits * count * len(parts) * width) + 1
@@ -126,7 +130,7 @@ class Rows:
         config = [(0, 0, 0), (0, all_rows - rows, 0), (0, width - columns, 0)]
         padded = [ops.pad(part, 0.0, config) for part in parts]
         buffer = padded[0] if len(parts) == 1 else ops.concat_in_dim(padded, 1)
-        return Rows(buffer, constant(0, "s32"), all_rows, piece)
+        return Rows(buffer, constant(0, "s32"), all_rows, piece, group)
 
     @property
     def width(self) -> int:
@@ -169,6 +173,18 @@ class Rows:
                 buffer = ops.dynamic_update_slice(buffer, update, [self.batch, _plus(row, start), at])
         return replace(self, buffer=buffer)
 
+    def no_piece(self) -> Number:
+        """A piece of zeros."""
+        empty = zeros(self.buffer.element_type, [self.piece])
+        return Number(empty, empty if self.is_complex else None)
+
+    def with_pieces(self, row: Position, values: Sequence[Number], places: Sequence[Position]) -> Rows:
+        """With pieces of a row replaced."""
+        state = self
+        for value, at in zip(values, places, strict=True):
+            state = state.with_vector(row, value, at)
+        return state
+
     def with_rows(self, first: Position, values: Number, at: Position) -> Rows:
         """With elements of several rows, ``[m, k]``, replaced by one store a plane."""
         buffer = self.buffer
@@ -190,12 +206,13 @@ def _plus(position: Position, offset: int) -> Position:
     return position + offset if offset else position
 
 
-def pieces(columns: int, bits: int) -> tuple[int, int]:
-    """The padded width of a row, and the elements of a piece of it."""
+def pieces(columns: int, bits: int) -> tuple[int, int, int]:
+    """The padded width of a row, the elements of a piece of it, and how many pieces are side by side."""
     most = _PIECE_BYTES * 8 // bits
-    count = -(-columns // most)
+    group = min(-(-columns // most), _SIDE_BY_SIDE)
+    count = -(-columns // (most * group)) * group
     piece = -(-columns // (count * _LANES)) * _LANES
-    return count * piece, piece
+    return count * piece, piece, group
 
 
 def total(vector: Value) -> Value:
@@ -245,11 +262,30 @@ def each_matrix(rows: Rows, body: Callable[[Rows], Rows]) -> Rows:
     return done  # type: ignore[no-any-return]
 
 
-def each_piece(
-    rows: Rows, body: Callable[..., Sequence[Carry]], init: Sequence[Carry], first: Position = 0
+def side_by_side(
+    rows: Rows,
+    body: Callable[..., Sequence[Carry]],
+    init: Sequence[Carry],
+    first: Position = 0,
+    columns: int | None = None,
 ) -> list[Any]:
-    """``body(at, *state)`` for the first element of every piece of a row, from the number ``first``."""
-    return count_up(first, rows.width // rows.piece, lambda number, *state: body(number * rows.piece, *state), init)
+    """``body(places, *state)`` for pieces side by side that have the columns from ``first`` on, and maybe some before.
+
+    Args:
+        places: of the first elements of the pieces.
+        columns: the end of the columns, if not of all.
+    """
+    elements = rows.group * rows.piece
+    end = -(-(rows.width if columns is None else columns) // elements)
+
+    def each(number: Value, *state: Carry) -> Sequence[Carry]:
+        return body([number * elements + piece * rows.piece for piece in range(rows.group)], *state)
+
+    return count_up(_quotient(first, elements), end, each, init)
+
+
+def _quotient(position: Position, size: int) -> Position:
+    return ops.div(position, constant(size, "s32")) if isinstance(position, Value) else position // size
 
 
 def _flat(state: Sequence[Carry]) -> list[Value]:

@@ -10,7 +10,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.reflectors import NEGLIGIBLE
-from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix, each_piece, loop
+from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix, loop, side_by_side
 from hloforge.pipelines.library_calls.tridiagonal_ql import SWEEPS, epsilon_of
 
 # In the row below H, a row of zeros and Q^T: after the reflector's vector, its factor and the number of rows left.
@@ -196,18 +196,22 @@ class _Chase:
     def _rows_reflected(self, state: Rows, first: Value, *, adjoint: bool) -> Rows:
         """Apply H^H, or H transposed, to three rows."""
 
-        def piece(at: Value, state: Rows) -> list[Rows]:
+        def pieces(places: list[Value], state: Rows) -> list[Rows]:
             def stored(place: int) -> Number:
                 value = state.scalar(self.scratch, place)
                 return (value.conjugate() if adjoint else value).spread(state.piece)
 
-            old = [state.piece_of(first + i, at) for i in range(3)]
             v1, v2, tau = stored(1), stored(2), stored(_TAU)
-            product = tau * (old[0] + v1 * old[1] + v2 * old[2])
-            new = [old[0] - product, old[1] - v1.conjugate() * product, old[2] - v2.conjugate() * product]
-            return [_stacked(state, first, new, at)]
+            found = []
+            for at in places:
+                old = [state.piece_of(first + i, at) for i in range(3)]
+                product = tau * (old[0] + v1 * old[1] + v2 * old[2])
+                found.append([old[0] - product, old[1] - v1.conjugate() * product, old[2] - v2.conjugate() * product])
+            for at, new in zip(places, found, strict=True):
+                state = _stacked(state, first, new, at)
+            return [state]
 
-        return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]
+        return side_by_side(state, pieces, [state])[0]  # type: ignore[no-any-return]
 
 
 def _stacked(state: Rows, first: Value, rows: list[Number], at: Value) -> Rows:

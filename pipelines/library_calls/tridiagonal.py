@@ -1,15 +1,27 @@
-"""Hermitian matrices to tridiagonal form. Source: LAPACK "sytd2", "hetd2"; Golub & Van Loan 8.3."""
+"""Hermitian matrices to tridiagonal form. Source: LAPACK "sytd2", "hetd2"; Golub & Van Loan 8.3.
+
+A step's update of the matrix and the next one's product with a vector are one pass: the next vector needs one row of
+the updated matrix alone. So an element is read and written once a step, instead of read twice and written.
+"""
 
 from __future__ import annotations
 
 from hloforge.dialect import ops
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.reflectors import reflector, rows_times
-from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix, each_piece
+from hloforge.pipelines.library_calls.reflectors import reflector
+from hloforge.pipelines.library_calls.rows import (
+    Number,
+    Position,
+    Rows,
+    count_up,
+    each_matrix,
+    side_by_side,
+)
 
-# Rows below the n of a matrix: diagonal, other diagonal, factors of the reflectors, and two for a step's own.
-D, E, TAU, V, W = range(5)
-_EXTRA = 5
+# Rows below the n of a matrix: diagonal, other diagonal, factors of the reflectors, the last step's vectors v and w,
+# this step's vector, and the product with that.
+D, E, TAU, V, W, NEXT, PRODUCT = range(7)
+_EXTRA = 7
 
 
 def tridiagonalize(a: Number) -> Rows:
@@ -23,37 +35,47 @@ def tridiagonalize(a: Number) -> Rows:
 
     def reduce(state: Rows) -> Rows:
         (state,) = count_up(0, n - 1, lambda k, state: [_step(k, state, n)], [state])
-        return state.with_vector(n + D, Number(state.real(n - 1, n - 1)), n - 1)
+        last = _updated(state, n, n - 1)
+        return state.with_vector(n - 1, last).with_vector(n + D, Number(ops.reshape(last.re[n - 1 : n], [])), n - 1)
 
     return each_matrix(Rows.of(a, _EXTRA), reduce)
 
 
 def _step(k: Value, state: Rows, n: int) -> Rows:
-    """a = H^H a H, where H makes the column k tridiagonal."""
+    """a = H^H a H, where H makes the column k tridiagonal; of a the last step's v w^H + w v^H is still to be taken."""
+    state = state.with_vector(k, _updated(state, n, k))
     column = state.vector(k).conjugate()
     v, beta, tau = reflector(column, k + 1)
     state = state.with_vector(n + D, Number(state.real(k, k)), k)
     state = state.with_vector(n + E, Number(beta), k).with_vector(n + TAU, tau, k)
-    state = state.with_vector(k, v).with_vector(n + V, v)
-    state = rows_times(state, n + V, k + 1, n, n + W)
-    # w = x - (tau / 2) (x^H v) v with x = tau a v, of which a v is the conjugate of what rows_times finds.
-    v, tau = state.vector(n + V), state.scalar(n + TAU, k)
+    state = state.with_vector(k, v).with_vector(n + NEXT, v)
+    (state,) = side_by_side(state, lambda at, state: _updated_and_multiplied(at, state, n, k + 1), [state], k + 1)
+    # w = x - (tau / 2) (x^H v) v with x = tau a v, of which a v is the conjugate of the sum of conj(v[i]) row i.
+    v, tau = state.vector(n + NEXT), state.scalar(n + TAU, k)
     after = ops.iota("s32", [state.width], 0) > k
-    x = state.vector(n + W).conjugate().where(after, v.constant(0)) * tau.spread(state.width)
+    x = state.vector(n + PRODUCT).conjugate().where(after, v.constant(0)) * tau.spread(state.width)
     share = (tau * (x.conjugate() * v).sum()) * tau.constant(0.5)
-    state = state.with_vector(n + W, x - v * share.spread(state.width))
-    return _subtract_both(state, n, k + 1)
+    return state.with_vector(n + V, v).with_vector(n + W, x - v * share.spread(state.width))
 
 
-def _subtract_both(state: Rows, n: int, first: Value) -> Rows:
-    """a -= v w^H + w v^H."""
+def _updated(state: Rows, n: int, row: Position) -> Number:
+    """A row of a - v w^H - w v^H."""
+    v, w = (state.vector(n + of).conjugate() for of in (V, W))
+    v_i, w_i = (state.scalar(n + of, row).spread(state.width) for of in (V, W))
+    return state.vector(row) - v_i * w - w_i * v
 
-    def piece(at: Value, state: Rows) -> list[Rows]:
-        def subtract(i: Value, state: Rows) -> list[Rows]:
-            v, w = (state.piece_of(n + row, at).conjugate() for row in (V, W))
-            v_i, w_i = (state.scalar(n + row, i).spread(state.piece) for row in (V, W))
-            return [state.with_vector(i, state.piece_of(i, at) - v_i * w - w_i * v, at)]
 
-        return count_up(first, n, subtract, [state])
+def _updated_and_multiplied(places: list[Value], state: Rows, n: int, first: Value) -> list[Rows]:
+    """Pieces of all rows from ``first`` on without the last step's v w^H + w v^H, and their sum by the next vector."""
+    vs, ws = ([state.piece_of(n + of, at).conjugate() for at in places] for of in (V, W))
 
-    return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]
+    def row(i: Value, state: Rows, *sums: Number) -> list[Rows | Number]:
+        v_i, w_i, u_i = (state.scalar(n + of, i).spread(state.piece) for of in (V, W, NEXT))
+        new = [state.piece_of(i, at) - v_i * w - w_i * v for at, v, w in zip(places, vs, ws, strict=True)]
+        return [
+            state.with_pieces(i, new, places),
+            *(total + u_i.conjugate() * x for total, x in zip(sums, new, strict=True)),
+        ]
+
+    state, *sums = count_up(first, n, row, [state, *(state.no_piece() for _ in places)])
+    return [state.with_pieces(n + PRODUCT, sums, places)]

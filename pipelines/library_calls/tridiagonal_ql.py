@@ -1,10 +1,12 @@
 """Eigenvalues of real symmetric tridiagonal matrices by implicitly shifted QL.
 
-Source: LAPACK "steqr"; Golub & Van Loan 8.3. A sweep's rotations are found first and applied afterwards to the vectors,
-a piece of all rows after the other, so that a row is read and written once a rotation.
+Source: LAPACK "steqr"; Golub & Van Loan 8.3. The rotations of some sweeps are found first and applied to the vectors
+afterwards (``rotations.py``).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,10 +16,26 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.matrices import ascending, permuted
 from hloforge.pipelines.library_calls.own_calls import tridiagonal_ql
 from hloforge.pipelines.library_calls.reflectors import NEGLIGIBLE
-from hloforge.pipelines.library_calls.rows import Number, Rows, count_down, each_matrix, each_piece, loop
+from hloforge.pipelines.library_calls.rotations import (
+    AT_ONCE,
+    MARGIN,
+    put_rotation,
+    rotated_down,
+    without_rotations,
+)
+from hloforge.pipelines.library_calls.rows import (
+    Number,
+    Position,
+    Rows,
+    count_down,
+    count_up,
+    each_matrix,
+    loop,
+)
 
-# Rows below the n of vectors: diagonal, other diagonal, and the cosines and sines of a sweep.
-D, E, C, S = range(4)
+# Rows below those of vectors: diagonal, other diagonal, and the cosines and sines of each sweep.
+D, E, ROTATIONS = range(3)
+_EACH = 2
 # Sweeps for an eigenvalue; LAPACK gives up after as many. Two are usual.
 SWEEPS = 30
 
@@ -40,31 +58,64 @@ def diagonalize(d: Value, e: Value, z: Value | None) -> tuple[Value, Value, Valu
 
 def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:
     """``own_calls.tridiagonal_ql`` by loops."""
+    n = d.dims[1]
+    state, top = with_diagonals(d, e, vectors, _EACH)
+    columns = vectors[0].dims[2] if vectors else 0
+    state = each_matrix(state, lambda rows: _iterated(rows, n, top, columns))
+    return results(state, n, top, columns)
+
+
+def with_diagonals(d: Value, e: Value, vectors: Sequence[Value], each: int) -> tuple[Rows, int]:
+    """Vectors ``[batch, n, w]`` below a margin, the diagonals below them, and room for rotations; the row of D.
+
+    Args:
+        each: rows of rotations for a sweep.
+    """
     batch, n = d.dims
-    width = vectors[0].dims[2] if vectors else n
+    columns = vectors[0].dims[2] if vectors else 0
+    margin = MARGIN if vectors else 0
+    width = max(columns, n + 2 * margin)
+    parts = [ops.pad(x, 0.0, [(0, 0, 0), (0, 0, 0), (0, width - columns, 0)]) for x in vectors]
     diagonals = [ops.pad(ops.reshape(x, [batch, 1, n]), 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in (d, e)]
-    state = Rows.of(Number(ops.concat_in_dim([*vectors, *diagonals], 1)), 2)
-    top = n if vectors else 0
-    state = each_matrix(state, lambda rows: _iterated(rows, n, top))
+    stacked = ops.pad(ops.concat_in_dim([*parts, *diagonals], 1), 0.0, [(0, 0, 0), (margin, 0, 0), (0, 0, 0)])
+    rotations = each * (AT_ONCE if vectors else 1)
+    return Rows.of(Number(stacked), rotations), margin + n * len(vectors)
+
+
+def results(state: Rows, n: int, top: int, columns: int) -> list[Value]:
+    """The diagonals ``[batch, n]`` and the vectors ``[batch, n, w]`` of ``with_diagonals``."""
+    batch = state.buffer.dims[0]
     found = [ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E)]
-    return [*found, *(state.block((0, n), width).re for _ in vectors)]
+    return [*found, *(state.block((first, first + n), columns).re for first in range(MARGIN, top, n) if columns)]
 
 
-def _iterated(state: Rows, n: int, top: int) -> Rows:
-    """Sweeps until every element of E is zero."""
+def _iterated(state: Rows, n: int, top: int, columns: int) -> Rows:
+    """Sweeps until every element of E is zero, as many at once as rows are rotated by."""
 
     def more(start: Value, turn: Value, _: Rows) -> Value:
         return ops.and_(start < n - 1, turn < SWEEPS * n)
 
-    def sweep(start: Value, turn: Value, state: Rows) -> list[Value | Rows]:
+    def sweep(number: Value, start: Value, state: Rows) -> tuple[Value, Value, Rows]:
+        row = number * _EACH + (top + ROTATIONS)
         end = _end_of_block(state, start, n, top)
-        state = _find_rotations(state, start, end, top)
-        if top:
-            state = _rotate(state, start, end, top)
-        return [ops.select(ops.eq(end, start), start + 1, start), turn + 1, state]
+        state = _find_rotations(without_rotations(state, row) if columns else state, start, end, top, row, -number)
+        return end, ops.select(ops.eq(end, start), ops.min(start + 1, n - 1), start), state
+
+    def sweeps(start: Value, turn: Value, state: Rows) -> list[Value | Rows]:
+        if not columns:
+            _, start, state = sweep(zero, start, state)
+            return [start, turn + 1, state]
+
+        def one(number: Value, start: Value, last: Value, state: Rows) -> list[Value | Rows]:
+            end, start, state = sweep(number, start, state)
+            return [start, ops.max(last, end), state]
+
+        following, last, state = count_up(0, AT_ONCE, one, [start, start, state])
+        state = rotated_down(state, start, last, MARGIN, columns, top + ROTATIONS, _EACH)
+        return [following, turn + AT_ONCE, state]
 
     zero = constant(0, "s32")
-    return loop(more, sweep, [zero, zero, state])[2]  # type: ignore[no-any-return]
+    return loop(more, sweeps, [zero, zero, state])[2]  # type: ignore[no-any-return]
 
 
 def _end_of_block(state: Rows, start: Value, n: int, top: int) -> Value:
@@ -83,8 +134,8 @@ def epsilon_of(value: Value) -> float:
     return float(np.finfo(value.element_type.dtype).eps)
 
 
-def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
-    """An implicit QL step of the block start ... end; its rotations go to the rows C and S."""
+def _find_rotations(state: Rows, start: Value, end: Value, top: int, row: Position, lag: Value) -> Rows:
+    """An implicit QL step of the block start ... end; its rotations go to ``row`` and the next one."""
     p, e = state.real(top + D, start), state.real(top + E, start)
     ratio = (state.real(top + D, start + 1) - p) / (2.0 * e)
     root = ops.sqrt(ratio * ratio + 1.0)
@@ -95,7 +146,7 @@ def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
         e = state.real(top + E, i)
         f, b = s * e, c * e
         c, s, r = rotation(g, f)
-        state = put(put(put(state, top + E, i + 1, r), top + C, i, c), top + S, i, s)
+        state = put_rotation(put(state, top + E, i + 1, r), row, i, lag, c, s)
         g = state.real(top + D, i + 1) - p
         r = (state.real(top + D, i) - g) * s + 2.0 * c * b
         p = s * r
@@ -105,21 +156,6 @@ def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
     state = put(state, top + D, start, state.real(top + D, start) - p)
     # Of a block of one element the last line holds.
     return put(put(state, top + E, start, g), top + E, end, zero)
-
-
-def _rotate(state: Rows, start: Value, end: Value, top: int) -> Rows:
-    """Apply a sweep's rotations to the vectors; of a block of one element there are none."""
-
-    def piece(at: Value, state: Rows) -> list[Rows]:
-        def turn(i: Value, state: Rows, high: Number) -> list[Rows | Number]:
-            c, s = (state.scalar(top + row, i).spread(state.piece) for row in (C, S))
-            low = state.piece_of(i, at)
-            return [state.with_vector(i + 1, s * low + c * high, at), c * low - s * high]
-
-        state, last = count_down(end - 1, start, turn, [state, state.piece_of(end, at)])
-        return [state.with_vector(start, last, at)]
-
-    return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]
 
 
 def put(state: Rows, row: int, column: Value, value: Value) -> Rows:
