@@ -448,9 +448,10 @@ class Codec:
         """An array of the parameter's element type and sizes as kernels read it; None if it has others."""
         if array.dtype != self.dtype or array.shape != self._dimensions:
             return None
-        plain = np.require(np.asarray(array), requirements=("C", "A"))
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            array = np.array(array, order="C")
         # The element type of an array that was pickled is equal and not the same object.
-        return plain if plain.dtype is self.dtype else plain.view(self.dtype)
+        return array if array.dtype is self.dtype else array.view(self.dtype)
 
     def copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
         """A buffer view of a copy of an array in physical form."""
