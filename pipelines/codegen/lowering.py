@@ -27,6 +27,7 @@ from hloforge.pipelines.codegen.passes.known_gathers import LegalizeKnownGathers
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
+from hloforge.pipelines.codegen.passes.quantized_moves import LegalizeQuantizedMoves
 from hloforge.pipelines.codegen.passes.reduction_orders import LegalizeReductionOrders
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
@@ -121,6 +122,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
     Stage(LegalizeLongSums(), "errors of long sums; every pass that makes sums is before it"),
+    Stage(LegalizeQuantizedMoves(), "what is quantized again at its scale; products below see the integers"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
