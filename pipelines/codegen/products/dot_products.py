@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Rows of the left factor at most, and vectors of terms from which a result of few columns is worth exchanging factors:
 # its rows are then columns, and vectors go along the terms.
-_MOST_ROWS, _LEAST_TERMS = 4, 2
+MOST_ROWS, _LEAST_TERMS = 4, 2
 # Registers of sums that hide how long an addition takes.
 _SUMS = 8
 
@@ -60,14 +60,14 @@ class DotPlan:
 
 def takes(gemm: Gemm, machine: Machine) -> bool:
     """Whether a product has few rows, and columns whose terms lie next to each other."""
-    return gemm.rhs.row == 1 and gemm.m <= _MOST_ROWS and gemm.k >= _lanes(gemm, machine)
+    return gemm.rhs.row == 1 and gemm.m <= MOST_ROWS and gemm.k >= _lanes(gemm, machine)
 
 
 def takes_exchanged(gemm: Gemm, machine: Machine) -> bool:
     """Whether that holds with the factors exchanged, and pays."""
     if gemm.n == 1:
         return gemm.m > 1
-    is_thin = 1 < gemm.n <= _MOST_ROWS and gemm.m > 4 * _MOST_ROWS
+    is_thin = 1 < gemm.n <= MOST_ROWS and gemm.m > 4 * MOST_ROWS
     return is_thin and gemm.lhs.column == 1 and gemm.k >= _LEAST_TERMS * _lanes(gemm, machine)
 
 

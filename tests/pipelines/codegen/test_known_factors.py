@@ -178,3 +178,15 @@ def test_a_left_factor_that_is_computed_of_a_narrower_array() -> None:
 
     assert len(_strips(basis, x)) == 1
     check(basis, x)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(4, 0), (5, 1), (16, 1)])
+def test_few_rows_by_columns_whose_terms_lie_next_to_each_other(rows: int, count: int) -> None:
+    """They are packed anyway, in each call if not when the program is compiled; up to four rows are sums along them."""
+    x, w = normal(rows, 130), normal(273, 130)
+
+    def dense(x: Any) -> Any:
+        return jnp.tanh(x @ jax.lax.optimization_barrier(jnp.asarray(w)).T)
+
+    assert len(_strips(dense, x)) == count
+    check(dense, x)
