@@ -26,6 +26,7 @@ from hloforge.pipelines.codegen.lang.outlining import LONG, VAST, Cut, ends, out
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.loop_sharing import shared_in_loop, update_nest
 from hloforge.pipelines.codegen.loops import NestWriter
+from hloforge.pipelines.codegen.loops_at_once import keep, together
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.parts import memory_of
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
@@ -247,6 +248,7 @@ class BlockWriter:
 
     Attributes:
         copies_apart: copies an array in a kernel of its own, or tells that it is not worth one.
+        groups: loops among the steps, behind each other, that may run at once.
     """
 
     def __init__(
@@ -264,6 +266,9 @@ class BlockWriter:
         self.planner = Planner(block, generator.in_memory)
         steps = self.planner.steps()
         self.steps = with_fused_rows(steps, block, self.planner.in_memory, generator.machine)
+        self.groups: list[list[Step]] = []
+        if is_outer:
+            self.steps, self.groups = together(generator, self.steps, self.reads)
         self._counts = [1] * len(self.steps)
         self._maker = {array: number for number, step in enumerate(self.steps) for array in step.makes}
         self._last = self._last_reads()
@@ -291,6 +296,10 @@ class BlockWriter:
         """Whether a step makes an array."""
         return array in self._maker
 
+    def target(self, array: Array) -> Slot | None:
+        """Where the step that makes an array writes it, if that is decided."""
+        return self._wanted.get(array)
+
     def retarget(self, number: int, target: Slot) -> None:
         """Give a result another target, which is no carry's."""
         self._targets[number], self._carries[number] = target, None
@@ -305,6 +314,8 @@ class BlockWriter:
         for array in self._block.results:
             for read in _tree(array, self.planner.in_memory):
                 last[read] = len(self.steps)
+        for group in self.groups:
+            keep(group, self.steps, self.reads, last)
         return last
 
     def _wanted_slots(self) -> dict[Array, Slot]:

@@ -10,6 +10,7 @@ from hloforge.dialect import budget
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.marks import BOUNDED_RESULTS
 from hloforge.dialect.mlir import ir
+from hloforge.pipelines.codegen import loops_at_once
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator, copy_workgroups, workgroups
 from hloforge.pipelines.codegen.convolutions import packing_of, packs_apart, write_packing
 from hloforge.pipelines.codegen.elements import memory as elements
@@ -122,8 +123,12 @@ class _Program:
         ]
         writer = self._writer(results)
         writer.copies_apart = self._copies
+        done: set[Step] = set()
         for number, step in enumerate(writer.steps):
             budget.enter(f"kernels: step {number + 1} of {len(writer.steps)}")
+            done.update(self._at_once(writer, step))
+            if step in done:
+                continue
             count = workgroups(generator, step)
             if count > 1 or self._is_full(writer, step):
                 self._end()
@@ -156,6 +161,17 @@ class _Program:
                 for kernel, slots, count, shares, origins in self._dispatches
             ),
         )
+
+    def _at_once(self, writer: BlockWriter, step: Step) -> Sequence[Step]:
+        """Write the loops that begin with a step, where several may run at once. Returns what is written."""
+        group = next((group for group in writer.groups if group[0] is step), None)
+        if group is None or self._is_apart or not loops_at_once.may_run(self._generator, writer, group):
+            return ()
+        self._end()
+        loops_at_once.write(self._generator, writer, group)
+        self._steps += group
+        self._end(len(group))
+        return group
 
     def _pack(self, step: Step, origins: frozenset[str]) -> Slot | None:
         """Pack the kernel of a convolution in a kernel of its own, where that pays; None else."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.fused_rows import FusedRows
-from hloforge.pipelines.codegen.graph import Array, Block
+from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.products.blocking import nanoseconds
 from hloforge.pipelines.codegen.sharing import element_cost
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, is_update
@@ -148,14 +148,18 @@ def _nests(step: Step) -> list[Nest]:
     return [nest] if nest is not None else []
 
 
+def product_ns(generator: Generator, op: Op) -> float:
+    """What a product takes."""
+    dims = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers")).lhs_contracting_dimensions
+    multiplications = op.result.elements * math.prod(op.operands[0].shape[d] for d in dims)
+    return nanoseconds(multiplications, 0, generator.machine.vector_bytes // elements.size(op.result.element))
+
+
 def _product_ns(generator: Generator, step: Step) -> float:
     """What a product takes; 0 for another step."""
     if not isinstance(step, Single) or step.operation.name != "dot_general":
         return 0
-    op = step.operation
-    dims = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers")).lhs_contracting_dimensions
-    multiplications = op.result.elements * math.prod(op.operands[0].shape[d] for d in dims)
-    return nanoseconds(multiplications, 0, generator.machine.vector_bytes // elements.size(op.result.element))
+    return product_ns(generator, step.operation)
 
 
 def _changed(block: Block) -> Callable[[Array], bool]:

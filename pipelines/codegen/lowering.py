@@ -19,6 +19,7 @@ from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.grouped_products import LegalizeGroupedProducts
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.image_layouts import LegalizeImageLayouts
+from hloforge.pipelines.codegen.passes.independent_rows import LegalizeIndependentRows
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_divisors import LegalizeKnownDivisors
@@ -146,6 +147,7 @@ STAGES: tuple[Stage, ...] = (
         DecomposeShapeAssertions(by_host=True),
         "what is required of sizes holds or is an error once these are constants",
     ),
+    Stage(LegalizeIndependentRows(), "products have their forms; a loop of all rows is what passes above look at"),
     Stage(LegalizeStackedUpdates(), "stacks that loops make; what is a part of one is read where it is"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
     Stage(KeepTruncations(), "a truncation flushes subnormal numbers as its comparison does; the pass above merges"),

@@ -165,3 +165,21 @@ def test_checked_operators_take_tokens_that_a_call_does_not_bring() -> None:
 
     a, b = torch.tensor([[2.0, 1.0], [1.0, 3.0]]), torch.randn(2, 2)
     torch.testing.assert_close(torch.compile(factor, backend="hloforge")(a, b), factor(a, b))
+
+
+def test_second_derivatives_by_transforms() -> None:
+    """The residual of a differential equation, whose graph has numbers where tensors were."""
+    from torch.func import grad, vmap
+
+    weights = torch.randn(8, generator=torch.Generator().manual_seed(0))
+
+    def solution(x: Any, t: Any) -> Any:
+        return torch.tanh(torch.stack([x, t]).sum() * weights).sum()
+
+    def residual(x: Any, t: Any) -> Any:
+        first, second = grad(solution, 0)(x, t), grad(grad(solution, 0), 0)(x, t)
+        return grad(solution, 1)(x, t) + solution(x, t) * first - 0.01 * second
+
+    x, t = torch.linspace(-1, 1, 5), torch.linspace(0, 1, 5)
+    found = torch.compile(vmap(residual), backend="hloforge", dynamic=False)(x, t)
+    torch.testing.assert_close(found, vmap(residual)(x, t))

@@ -41,13 +41,13 @@ def features_last(op: ir.Operation) -> Replacement:
     """Let the features be the last dimension of the window and of the result."""
     if not is_static(op) or multiplies_nothing(op):
         return NoMatch("of unknown or no size")
-    if number_of(op, "feature_group_count") * number_of(op, "batch_group_count") > 1:
-        return NoMatch("of groups")
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel, result = (Value(one) for one in (*op.operands, op.results[0]))
     in_kernel, in_result = list(numbers.kernel_spatial_dimensions), list(numbers.output_spatial_dimensions)
     window, pixels = ([value.dims[d] for d in dims] for value, dims in ((kernel, in_kernel), (result, in_result)))
-    outputs = kernel.dims[numbers.kernel_output_feature_dimension]
+    # Of a group, whose features are columns of their own.
+    groups = number_of(op, "feature_group_count") * number_of(op, "batch_group_count")
+    outputs = kernel.dims[numbers.kernel_output_feature_dimension] // groups
     if not pixels or pixels[-1] >= _LEAST or outputs < _LEAST:
         return NoMatch("pixels fill vectors, or features do not")
     if math.prod(window) < _MANY_POSITIONS * math.prod(pixels):

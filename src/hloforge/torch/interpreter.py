@@ -27,7 +27,7 @@ from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedE
 from hloforge.torch.bounded.registry import OpenCall, rule_of
 from hloforge.torch.bounded.sizes import Sizes, fit, is_open, known, open_dims
 from hloforge.torch.host_operators import call_host, reason_against
-from hloforge.torch.registry import Call, lowering_of, name_of
+from hloforge.torch.registry import Call, lowering_of, name_of, number
 from hloforge.torch.types import dtype_of, to_numpy
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?')
@@ -394,7 +394,12 @@ def _as_declared(result: Any, value: Any) -> Any:
 
 
 def converted(array: Any, dtype: Any) -> Any:
-    """An array in another element type, as PyTorch converts: complex numbers lose their imaginary parts."""
+    """An array in another element type, as PyTorch converts: complex numbers lose their imaginary parts.
+
+    Transforms of functions (``torch.func.grad``) leave numbers of Python where tensors were.
+    """
+    if isinstance(array, bool | int | float | complex):
+        return number(array, dtype)
     if array.dtype == dtype:
         return array
     if array.dtype.kind == "c" and np.dtype(dtype).kind != "c":

@@ -69,7 +69,7 @@ _CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray[Any, Any], ...]]] =
     "elementwise": (_elementwise, _SQUARE),
     "a stencil, which changes places": (_stencil, _SQUARE),
     "rows": (_rows, _SQUARE),
-    "a packed factor": (_recurrent, (_numbers(3, 64, 400), _numbers(400, 400))),
+    "a packed factor": (_recurrent, (_numbers(3, 64, 800), _numbers(800, 800))),
     "a product": (_product, (_numbers(2, 2), _numbers(300, 300))),
     "a loop in a loop": (_nested, _SQUARE),
     "a small result of a branch": (_branch, (_numbers(100, 3000),)),

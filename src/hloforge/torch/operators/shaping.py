@@ -116,7 +116,7 @@ def t(call: Call, x: Any) -> Any:
 
 @lowers("aten.expand", "aten.expand_copy")
 def expand(call: Call, x: Any, sizes: Sequence[Any], *, implicit: bool = False) -> Any:
-    new = len(sizes) - x.ndim
+    new = len(sizes) - jnp.ndim(x)
     known = [x.shape[axis - new] if isinstance(s, int) and s == -1 else s for axis, s in enumerate(sizes)]
     return jnp.broadcast_to(x, known)
 

@@ -14,10 +14,10 @@ from jax import lax
 from tests.pipelines.codegen.jax_programs import check, normal
 
 
-def _weights(numbers: Any, steps: Any, edges: Any, window: Any) -> Any:
+def _weights(numbers: Any, steps: Any, edges: Any, window: Any, groups: int = 1) -> Any:
     def gradient(x: Any, g: Any) -> Any:
         def forward(w: Any) -> Any:
-            return lax.conv_general_dilated(x, w, steps, edges, dimension_numbers=numbers)
+            return lax.conv_general_dilated(x, w, steps, edges, dimension_numbers=numbers, feature_group_count=groups)
 
         return jax.vjp(forward, jnp.zeros(window, x.dtype))[1](g)[0]
 
@@ -36,10 +36,12 @@ def test_random_windows(data: st.DataObject) -> None:
     spatial = "DHW"[-rank:]
     weights = data.draw(st.sampled_from(["OI" + spatial, spatial + "IO"]))
     numbers = ("NC" + spatial, weights, "NC" + spatial)
-    places = {"O": outputs, "I": inputs} | dict(zip(spatial, window, strict=True))
+    # Also images of a batch with weights of their own, which are groups of one image.
+    groups = data.draw(st.sampled_from([1, 1, 2, 3]))
+    places = {"O": outputs * groups, "I": inputs} | dict(zip(spatial, window, strict=True))
     out = [(n + sum(e) - w) // s + 1 for n, e, w, s in zip(sizes, edges, window, steps, strict=True)]
-    x, g = normal(images, inputs, *sizes), normal(images, outputs, *out)
-    check(_weights(numbers, steps, edges, [places[name] for name in weights]), x, g, tolerance=5e-5)
+    x, g = normal(images, inputs * groups, *sizes), normal(images, outputs * groups, *out)
+    check(_weights(numbers, steps, edges, [places[name] for name in weights], groups), x, g, tolerance=5e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, jnp.bfloat16])
