@@ -61,3 +61,31 @@ func.func @mixed(%w: tensor<128x128xf32>, %h: tensor<32x128xf32>) -> tensor<32x1
   }
   return %r#1 : tensor<32x128xf32>
 }
+
+// In another loop's body one part would run after the other.
+// CHECK-LABEL: func.func @nested
+// CHECK-NOT: stablehlo.concatenate
+func.func @nested(%w: tensor<128x128xf32>, %h: tensor<32x128xf32>) -> tensor<32x128xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %outer = %h) : tensor<i32>, tensor<32x128xf32>
+  cond {
+    %more = stablehlo.compare LT, %i, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %s:2 = stablehlo.while(%j = %zero, %state = %outer) : tensor<i32>, tensor<32x128xf32>
+    cond {
+      %less = stablehlo.compare LT, %j, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+    } do {
+      %y = stablehlo.dot_general %state, %w, contracting_dims = [1] x [0] : (tensor<32x128xf32>, tensor<128x128xf32>) -> tensor<32x128xf32>
+      %new = stablehlo.tanh %y : tensor<32x128xf32>
+      %next = stablehlo.add %j, %one : tensor<i32>
+      stablehlo.return %next, %new : tensor<i32>, tensor<32x128xf32>
+    }
+    %count = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %count, %s#1 : tensor<i32>, tensor<32x128xf32>
+  }
+  return %r#1 : tensor<32x128xf32>
+}

@@ -332,6 +332,8 @@ class LegalizeIndependentRows(Pass):
     def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {_WHILE}):
-                rows = _rows_of(op)
+                # In another loop's body one would run after the other.
+                is_outer = op.parent.name == "func.func"
+                rows = _rows_of(op) if is_outer else None
                 if rows is not None:
                     _split(op, rows)
