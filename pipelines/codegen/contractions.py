@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from hloforge.dialect.mlir import stablehlo
@@ -49,6 +49,66 @@ class Product(Protocol):
         machine: Machine,
         store: Store | None = None,
     ) -> None: ...
+
+
+class PackedProduct(Product, Protocol):
+    """A product whose right factor may be packed apart."""
+
+    def packs_apart(self, machine: Machine) -> bool: ...
+
+    def packed_bytes(self, machine: Machine) -> int: ...
+
+    def pack_workgroups(self, machine: Machine) -> int: ...
+
+    def pack(
+        self, function: Function, factor: Value, target: Value, workgroup: Value | None, /, *, machine: Machine
+    ) -> None: ...
+
+    def emit(
+        self,
+        function: Function,
+        lhs: Value,
+        rhs: Value,
+        out: Value,
+        scratch: Value | None,
+        workgroup: Value | None,
+        /,
+        *,
+        machine: Machine,
+        store: Store | None = None,
+        packed: Value | None = None,
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A product whose right factor was packed before.
+
+    Attributes:
+        packed: where it is.
+    """
+
+    product: PackedProduct
+    packed: Value
+
+    def scratch(self, machine: Machine) -> int:
+        return self.product.scratch(machine)
+
+    def emit(
+        self,
+        function: Function,
+        lhs: Value,
+        rhs: Value,
+        out: Value,
+        scratch: Value | None,
+        workgroup: Value | None,
+        /,
+        *,
+        machine: Machine,
+        store: Store | None = None,
+    ) -> None:
+        arguments = function, lhs, rhs, out, scratch, workgroup
+        self.product.emit(*arguments, machine=machine, store=store, packed=self.packed)
 
 
 def emit(
@@ -102,7 +162,11 @@ def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogu
         rounded = after.rounded if after and product.form(generator.machine) == "registers" else None
         if rounded:
             product, after = replace(product, rounds=True), None
-        emit(generator, op, product, share, after, rounded=rounded)
+        if op.apart:
+            strips = generator.writer.memory(generator.packed[op]).pointer
+            emit(generator, op, Packed(product, strips), share, after, rounded=rounded)
+        else:
+            emit(generator, op, product, share, after, rounded=rounded)
         return
     strips = generator.writer.memory(generator.packed[op]).pointer
     factors = generator.pointer(op.operands[1 - op.packed]), strips
@@ -179,7 +243,7 @@ def product_of(op: Op, extensions: frozenset[str]) -> Gemm:
     """The product of matrices that a ``dot_general`` is. Raises RefusedError for what ``lowering.py`` rewrites."""
     if is_complex_product(op) or op.result.element == "i1":
         raise RefusedError("a product of complex numbers or booleans")
-    return replace(_product_of(op, extensions), strips=op.strips)
+    return replace(_product_of(op, extensions), strips=op.strips, apart=op.apart)
 
 
 def _product_of(op: Op, extensions: frozenset[str]) -> Gemm:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hloforge.dialect.mlir import ir, stablehlo
-from hloforge.pipelines.codegen.contractions import emit, is_signed, storage_kind
-from hloforge.pipelines.codegen.emit import accessing
+from hloforge.pipelines.codegen.contractions import Packed, emit, is_signed, storage_kind
 from hloforge.pipelines.codegen.epilogues import EpilogueWriter
 from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.parts import strides
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
-from hloforge.pipelines.codegen.products.results import Store
 from hloforge.pipelines.codegen.refusal import RefusedError
-from hloforge.pipelines.framework.machine import Machine
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
@@ -36,62 +31,9 @@ def write_convolution(generator: Generator, op: Op, share: Share | None, epilogu
         convolution, after = replace(convolution, rounds=True), None
     if op.apart:
         packed = generator.writer.memory(generator.packed[op]).pointer
-        emit(generator, op, _Packed(convolution, packed), share, after, rounded=rounded)
+        emit(generator, op, Packed(convolution, packed), share, after, rounded=rounded)
     else:
         emit(generator, op, convolution, share, after, rounded=rounded)
-
-
-@dataclass(frozen=True)
-class _Packed:
-    """A convolution whose kernel was packed before."""
-
-    convolution: Convolution
-    packed: Value
-
-    def scratch(self, machine: Machine) -> int:
-        return self.convolution.scratch(machine)
-
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        /,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None:
-        arguments = function, lhs, rhs, out, scratch, workgroup
-        self.convolution.emit(*arguments, machine=machine, store=store, packed=self.packed)
-
-
-def packs_apart(generator: Generator, op: Op) -> bool:
-    """Whether a convolution's kernel is packed before it by workgroups of their own."""
-    if (
-        op.name != "convolution"
-        or op.strips is not None
-        or not all(array.elements for array in (*op.operands, op.result))
-    ):
-        return False
-    return convolution_of(op, generator.extensions).packs_apart(generator.machine)
-
-
-def packing_of(generator: Generator, op: Op) -> tuple[int, int]:
-    """The bytes of a convolution's packed kernel, and how many workgroups pack it."""
-    convolution, machine = convolution_of(op, generator.extensions), generator.machine
-    return convolution.packed_bytes(machine), convolution.pack_workgroups(machine)
-
-
-def write_packing(generator: Generator, op: Op, share: Share | None) -> None:
-    """The code that packs a convolution's kernel, or a workgroup's share of it."""
-    convolution, function = convolution_of(op, generator.extensions), generator.writer.function
-    kernel, target = generator.pointer(op.operands[1]), generator.writer.memory(generator.packed[op]).pointer
-    number = share.number if share else None
-    with accessing(function, ""):
-        convolution.pack(function, kernel, target, number, machine=generator.machine)
 
 
 def convolution_workgroups(generator: Generator, op: Op) -> int:

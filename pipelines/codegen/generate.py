@@ -12,7 +12,6 @@ from hloforge.dialect.marks import BOUNDED_RESULTS
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import loops_at_once
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator, copy_workgroups, workgroups
-from hloforge.pipelines.codegen.convolutions import packing_of, packs_apart, write_packing
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_names import kernel_name
@@ -24,6 +23,7 @@ from hloforge.pipelines.codegen.lang.outlining import ends
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
+from hloforge.pipelines.codegen.packed_apart import packing_of, packs_apart, write_packing
 from hloforge.pipelines.codegen.reading import forget, function_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.repeated import repeated
@@ -134,6 +134,9 @@ class _Program:
                 self._end()
             origins = origins_of_step(step, writer.planner.in_memory) if self._is_apart else frozenset[str]()
             packed = self._pack(step, origins)
+            if packed is not None:
+                # Rows are cut otherwise then.
+                count = workgroups(generator, step)
             share = Share(generator.writer.workgroup(), count) if count > 1 else None
             writer.write_step(number, step, share)
             self._steps.append(step)
@@ -174,7 +177,7 @@ class _Program:
         return group
 
     def _pack(self, step: Step, origins: frozenset[str]) -> Slot | None:
-        """Pack the kernel of a convolution in a kernel of its own, where that pays; None else."""
+        """Pack the right factor of a product in a kernel of its own, where that pays; None else."""
         generator = self._generator
         if not isinstance(step, Single) or not packs_apart(generator, step.operation):
             return None

@@ -55,7 +55,7 @@ class Op:
         panel: of a product, the number of the factor that it computes as it goes; None where both are in memory.
         packed: of a product, the number of the factor that is packed before the loop that the product stands in.
         strips: of a product, how its right factor was packed, which is a constant (``known_factors.py``).
-        apart: of a convolution, whether its kernel is packed by a kernel of the program before it.
+        apart: of a product, whether its right factor is packed by a kernel of the program before it.
         parts: of a product, how factors lie in other arrays; None for what lies in memory of its own.
         stage: of a transform of several dimensions (``transforms.py``), the number of the one that it is along.
         streamed: of a sort, the operands whose elements it reads about once each, and can compute as it goes.

@@ -1,12 +1,13 @@
 """Half precision in ``float`` registers: rounding after an operation, and the bits of bfloat16.
 
-bfloat16 is rounded by integer arithmetic, for instructions exist on few processors and flush subnormal numbers.
+bfloat16 is rounded by integer arithmetic, because instructions exist on few processors and flush subnormal numbers;
+vectors of products whose own instructions do that are rounded by these (``Function.rounds_bfloat``).
 Source: XLA "EmitF32ToBF16".
 """
 
 from __future__ import annotations
 
-from hloforge.pipelines.codegen.lang.values import I16, I32, Value
+from hloforge.pipelines.codegen.lang.values import BFLOAT, I16, I32, Value, lanes_of, vector_of
 
 _HIGH_HALF = -(1 << 16)
 # The sign, and the bits of the NaN that XLA makes of any.
@@ -21,6 +22,12 @@ def rounded(value: Value, element: str) -> Value:
 
 
 def _as_bfloat(value: Value) -> Value:
+    lanes = lanes_of(value.kind)
+    if value.function.rounds_bfloat and lanes in (8, 16):
+        kind, words = vector_of(BFLOAT, lanes), vector_of(I16, lanes)
+        call = f"call {kind} @llvm.x86.avx512bf16.cvtneps2bf16.{32 * lanes}({value})"
+        found = value.function.emit(f"bitcast {value.function.emit(call, kind)} to {words}", words)
+        return bfloat_of_bits(found)
     word = value.bits()
     even = word.shifted_right(16) & 1
     nearest = word + 0x7FFF + even

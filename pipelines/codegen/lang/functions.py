@@ -72,6 +72,8 @@ class Function:
         self._stack: list[str] = []
         # Addresses in it.
         self._local: set[str] = set()
+        # Whether vectors of f32 become bf16 by the processor's instruction, which takes subnormal numbers for zero.
+        self.rounds_bfloat = False
         self._metadata: list[str] = []
         # Functions that it calls (``outlining.py``), by their texts.
         self._parts: dict[str, Part] = {}
@@ -286,12 +288,13 @@ class Function:
         """An address so many bytes away, which may lie outside of its array."""
         return self._address("getelementptr i8", pointer, distance)
 
-    def prefetch(self, address: Value, level: int = 1) -> None:
-        """Let the processor get a line that is read later into this level of its caches and those below.
+    def prefetch(self, address: Value, level: int = 1, *, writes: bool = False) -> None:
+        """Let the processor get a line that is read or written later into this level of its caches and those below.
 
         The line may lie outside of its array, because no fault follows: see ``moved``.
         """
-        self.do(f"call void @llvm.prefetch.p0(ptr {address.text}, i32 0, i32 {4 - level}, i32 1)")
+        kind = int(writes)
+        self.do(f"call void @llvm.prefetch.p0(ptr {address.text}, i32 {kind}, i32 {4 - level}, i32 1)")
 
     def _address(self, what: str, pointer: Value, distance: Value) -> Value:
         found = self.emit(f"{what}, ptr {pointer.text}, {distance}", POINTER)

@@ -30,7 +30,7 @@ from hloforge.pipelines.codegen.products import (
     tile_registers,
     tiled,
 )
-from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of, one_by_one
+from hloforge.pipelines.codegen.products.arithmetic import BF16, Arithmetic, groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, chunk_tiles, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
@@ -299,6 +299,7 @@ class Convolution:
         loops_of_pixels = kind(function, gemm, cut, image, kernel, results, scratch)
         if isinstance(loops_of_pixels, PhasedProduct):
             loops_of_pixels.phases = phases
+        rounds = BF16 in self.extensions
         if phased := self._phased(machine):
             assert scratch is not None
             bases = tuple(axis.base for axis in whole.axes)
@@ -312,7 +313,7 @@ class Convolution:
 
             totals = math.prod(phased.units), math.prod(tiled.units(gemm, cut))
             tile_registers.run_if_allowed(
-                function, write, (first, last), totals, lambda piece: loops_of_pixels.run(*piece)
+                function, write, (first, last), totals, lambda piece: loops_of_pixels.run(*piece), rounds=rounds
             )
         elif registers := whole._registers(machine):
             rows = whole._by_rows(machine)
@@ -332,6 +333,7 @@ class Convolution:
                 (first, last),
                 totals,
                 lambda piece: loops_of_pixels.run(*piece),
+                rounds=rounds,
             )
         else:
             loops_of_pixels.run(first, last)
@@ -647,11 +649,11 @@ class _Pixels(Results):
         found = [number, *spatial]
         return [*(found[place] for place in self.kept), feature]
 
-    def address_of(self, batch: Value, row: Value, column: Value) -> Value:
+    def address_of(self, batch: Value, row: Value, column: Value, pixel: Sequence[Value] | None = None) -> Value:
         assert self.convolution is not None
         out = self.convolution.out
-        pixel, feature = (column, row) if self.exchanged else (row, column)
-        places = [*self._spatial(pixel), feature]
+        flat, feature = (column, row) if self.exchanged else (row, column)
+        places = [*(pixel if pixel is not None else self._spatial(flat)), feature]
         return strided(self.function, self.address(batch), self.matrix.kind, places, [*out.spatial, out.feature])
 
     def _spatial(self, pixel: Value) -> list[Value]:

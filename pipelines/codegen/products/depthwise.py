@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
+from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, HALF, I8, Value, bits_of
 from hloforge.pipelines.codegen.products import depthwise_bytes, images, packing
-from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, one_by_one
+from hloforge.pipelines.codegen.products.arithmetic import BF16, Arithmetic, one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, lanes_for
 from hloforge.pipelines.codegen.products.images import Axis, Copy, Image
 from hloforge.pipelines.codegen.products.loops import each
@@ -81,7 +81,7 @@ def plan(one: Convolution, machine: Machine) -> DepthwisePlan:
     groups = depthwise_bytes.arithmetic_of(one, lanes, machine)
     # Of equal numbers of tiles the smallest ones, which overlap least.
     pixels = -(-width // -(-width // min(width, _PIXELS)))
-    is_plain = one.image.kind == one.sums and (
+    is_plain = _is_read_in_place(one) and (
         all(axis.is_plain for axis in one.axes) or (groups is None and _may_read_in_place(one, pixels))
     )
     while True:
@@ -95,6 +95,11 @@ def plan(one: Convolution, machine: Machine) -> DepthwisePlan:
     if groups is not None:
         kept = depthwise_bytes.byte_copy(one, one.axes[0].rows_for(rows))
     return DepthwisePlan(lanes, pixels, rows, kept, groups)
+
+
+def _is_read_in_place(one: Convolution) -> bool:
+    """Whether elements are of the sums' type, or become it by an instruction or two, for a few weights each."""
+    return one.image.kind == one.sums or (one.sums == FLOAT and one.image.kind in (BFLOAT, HALF))
 
 
 def _may_read_in_place(one: Convolution, pixels: int) -> bool:
@@ -173,6 +178,11 @@ class DepthwiseProduct:
 
     def run(self, first: Value, last: Value) -> None:
         """Units from ``first`` up to ``last``."""
+        self.function.rounds_bfloat = BF16 in self.one.extensions
+        self._run(first, last)
+        self.function.rounds_bfloat = False
+
+    def _run(self, first: Value, last: Value) -> None:
         function, one, found = self.function, self.one, self.plan
         if found.groups is None:
             self._pack_weights()
@@ -183,7 +193,9 @@ class DepthwiseProduct:
         window = math.prod(axis.window for axis in axes)
         strides = [stride * image.bytes for stride in image.spatial] if found.copy is None else found.copy.strides
         steps = [axis.stride * stride for axis, stride in zip(axes, strides, strict=True)]
-        inside = steps
+        inside, size = steps, bits_of(one.sums) // 8
+        if found.copy is None and found.groups is None:
+            size = image.bytes
         if found.groups is not None:
             packed = depthwise_bytes.strides_of(one, axes[0].rows_for(found.rows))[:-1]
             # Packed pixels of a row are a window's stride apart.
@@ -213,7 +225,7 @@ class DepthwiseProduct:
                     for begun, stop in self._runs():
                         with each(function, begun, stop, found.pixels) as place:
                             pixel = clamped(function, place, axes[-1].out - found.pixels)
-                            distance = _distance(function, [pixel, feature], [inside[-1], bits_of(one.sums) // 8])
+                            distance = _distance(function, [pixel, feature], [inside[-1], size])
                             at = function.moved(row, distance)
                             sums = self._sums(at, feature, weights, strides, rows_of_window, pixel)
                             self._store(sums, number, pixels + pixel, feature)
@@ -297,6 +309,7 @@ class DepthwiseProduct:
                 function, one, found.groups, found.lanes, found.pixels, at, self.weights, feature, packed
             )
         kind, size = wide(one.sums, self.plan.lanes), bits_of(one.sums) // 8
+        stored = wide(one.image.kind, self.plan.lanes) if found.copy is None else kind
         zero = [function.constant(0, kind)] * self.plan.pixels
         last = one.axes[-1]
         is_border = found.copy is None and not last.is_plain and begin.is_constant
@@ -325,7 +338,8 @@ class DepthwiseProduct:
                 for pixel in pixels:
                     distance = pixel * last.stride * strides[-1] + place * steps[-1]
                     if distance not in loaded:
-                        loaded[distance] = function.load(function.moved(start, function.index(distance)), kind)
+                        pixels_at = function.moved(start, function.index(distance))
+                        loaded[distance] = function.load(pixels_at, stored).as_(one.sums)
                     totals[pixel] = one_by_one(one.sums).multiply_add(loaded[distance], factor, totals[pixel])
             return totals
 

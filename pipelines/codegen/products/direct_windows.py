@@ -13,6 +13,7 @@ Where registers do not divide a row, its last one begins early enough to end wit
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -195,22 +196,25 @@ class DirectWindows(OneRun):
         found[row] = clamped(function, found[row] * self.height, axes[row].out - self.height)
         return found
 
-    def _own_indices(self, function: Function, register: Value) -> list[Value]:
-        """The same of the last pixels instead of those that are none of these windows'."""
+    def indices(self, function: Function, register: Value) -> list[Value]:
+        """The indices of a register's first pixel; those of the last ones for what is none of these windows'."""
         found, row = self._indices(function, register), row_of(self._axes)
         for place, (axis, own) in enumerate(zip(self._axes, self.windows.axes, strict=True)):
             if own.out < axis.out:
                 found[place] = clamped(function, found[place], own.out - (self.height if place == row else 1))
         return found
 
-    def pixel(self, function: Function, register: Value) -> Value:
-        """The number of a register's first pixel among the result's in row-major order."""
-        if self.is_even:
-            return register * self.height
+    def pixel(self, function: Function, indices: Sequence[Value]) -> Value:
+        """The number of a pixel among the result's in row-major order."""
         total = function.index(0)
-        for index, axis in zip(self._own_indices(function, register), self.windows.axes, strict=True):
+        for index, axis in zip(indices, self.windows.axes, strict=True):
             total = total * axis.out + index
         return total
+
+    def moved(self, indices: Sequence[Value], pixels: Value) -> list[Value]:
+        """The indices of a pixel that lies so many behind one in a register."""
+        row = row_of(self._axes)
+        return [index + pixels if place == row else index for place, index in enumerate(indices)]
 
     def register(self, row: Value) -> Value:
         """The number of the register that a tile begins with."""
@@ -231,7 +235,7 @@ class DirectWindows(OneRun):
         steps = [axis.stride * stride for axis, stride in zip(windows.axes, windows.strides, strict=True)]
         found, register = [], self.register(row)
         for part in range(self.tile.rows // self.height):
-            indices = self._own_indices(function, register + part if part else register)
+            indices = self.indices(function, register + part if part else register)
             if origin is not None:
                 indices[0] = indices[0] - origin
             found.append(strided(function, start, I8, indices, steps))

@@ -23,12 +23,16 @@ from dataclasses import dataclass, replace
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import BFLOAT, Value
 from hloforge.pipelines.codegen.products import dot_products, row_products, tile_registers, tiled
+from hloforge.pipelines.codegen.products.arithmetic import BF16
 from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
 from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix, sum_kind
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
 from hloforge.pipelines.codegen.products.strips import Strips, strips_of
 from hloforge.pipelines.framework.machine import Machine
+
+# Bytes that a workgroup packs at least.
+_PACKED_PIECE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Gemm:
         strips: how ``rhs``, whose strides are those before, was packed when the program was compiled.
         rounds: whether sums are stored as bf16, in the places of ``out``.
         keeps: whether packed strips of ``rhs`` stay in the scratch area from one run of the code to the next.
+        apart: whether ``rhs`` is packed by ``pack`` before.
     """
 
     batch: tuple[int, ...]
@@ -64,6 +69,7 @@ class Gemm:
     strips: Strips | None = None
     rounds: bool = False
     keeps: bool = False
+    apart: bool = False
 
     @property
     def stored(self) -> Matrix:
@@ -115,6 +121,29 @@ class Gemm:
         if tile_registers.takes(self, machine):
             return "registers"
         return "rows" if row_products.takes(self, machine) else "tiles"
+
+    def packs_apart(self, machine: Machine) -> bool:
+        """Whether it pays to pack the right factor before, once for all pieces of the work."""
+        return self.form(machine) == "registers" and tile_registers.packs_apart(self, machine)
+
+    def packed_bytes(self, machine: Machine) -> int:
+        """Of what ``pack`` writes."""
+        return tiled.packed_bytes(self, tile_registers.plan(self, machine))
+
+    def pack_workgroups(self, machine: Machine) -> int:
+        """Into how many pieces packing may be cut."""
+        units = tiled.packed_units(self, tile_registers.plan(self, machine))
+        return max(1, min(units, self.packed_bytes(machine) // _PACKED_PIECE, 4 * machine.workers))
+
+    def pack(
+        self, function: Function, factor: Value, target: Value, workgroup: Value | None, *, machine: Machine
+    ) -> None:
+        """Write the strips of the right factor, or a piece of them, for ``emit``."""
+        found = tile_registers.plan(self, machine)
+        results = Results(function, target, self.out, self.batch)
+        product = tiled.TiledProduct(function, self, found, factor, factor, results, None)
+        units = tiled.packed_units(self, found)
+        product.pack(target, *piece_of(function, units, workgroup, self.pack_workgroups(machine)))
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies of factors, at an address that 64 divides."""
@@ -169,6 +198,7 @@ class Gemm:
         epilogue: Epilogue | None = None,
         store: Store | None = None,
         packs: Value | None = None,
+        packed: Value | None = None,
     ) -> None:
         """Write the product, or a piece of it.
 
@@ -180,12 +210,14 @@ class Gemm:
                 numbers; written with that column as the left factor (``transposed``) it is given vectors.
             store: stores results in place of a plain store to ``out``; then ``out`` says no strides.
             packs: of a product that ``keeps`` strips, whether this run packs them: the right factor is another one.
+            packed: what ``pack`` has written, where the right factor is packed apart.
         """
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
         results = Results(function, out, self.stored, self.batch, epilogue, store)
         first, last = piece_of(function, self.units(machine), workgroup, self.workgroups(machine))
-        self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine, packs=packs)
+        piece = first, last
+        self.write(function, lhs, rhs, results, scratch, piece, machine=machine, packs=packs, packed=packed)
 
     def write(
         self,
@@ -198,6 +230,7 @@ class Gemm:
         *,
         machine: Machine,
         packs: Value | None = None,
+        packed: Value | None = None,
     ) -> None:
         """Write the units of a piece, from its first up to its last one, with results of their own."""
         form = self.form(machine)
@@ -212,7 +245,10 @@ class Gemm:
             row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
         elif form == "registers":
             found = self._kept(tile_registers.plan(self, machine))
-            product = tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch, packs=packs)
+            right = rhs if packed is None else packed
+            product = tile_registers.TileRegisterProduct(
+                *(function, self, found, lhs, right, results, scratch), is_packed=packed is not None, packs=packs
+            )
             vectors = tile_registers.by_vectors(self)
             tile_registers.run_if_allowed(
                 function,
@@ -220,6 +256,7 @@ class Gemm:
                 piece,
                 (self.units(machine), vectors.units(machine)),
                 lambda part: vectors.write(function, lhs, rhs, results, scratch, part, machine=machine, packs=packs),
+                rounds=BF16 in self.extensions,
             )
         else:
             found = self._kept(tiled.plan(self, machine))

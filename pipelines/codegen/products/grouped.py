@@ -11,6 +11,9 @@ anywhere, or in a copy where terms are widened or grouped::
             pack the strip's block, if it is copied
             for tile of rows: results = terms, or += terms
 
+Rows of bf16 that fill the processor's registers for tiles are copied block by block of terms, and each strip of a
+matrix is packed for them (``GroupedTiles``).
+
 Results are stored at once where all terms are one block and no row belongs to several groups, which is seen at the
 call. Else terms are added to memory: to the results, or where these are narrower than sums to an array of sums, which
 is rounded at the end.
@@ -24,10 +27,11 @@ from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
-from hloforge.pipelines.codegen.products import packing, tiled
+from hloforge.pipelines.codegen.products import packing, tile_registers, tiled
+from hloforge.pipelines.codegen.products.arithmetic import BF16
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.left_factors import rows_of
+from hloforge.pipelines.codegen.products.left_factors import BlockedRows, rows_of
 from hloforge.pipelines.codegen.products.loops import each, piece_of
 from hloforge.pipelines.codegen.products.members import listed, look_over, number_bytes
 from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
@@ -62,33 +66,51 @@ class GroupedGemm:
 
     def packed(self, machine: Machine) -> Strips | None:
         """How constant right factors are packed when the program is compiled; None where that does not pay."""
-        found = self._plan(machine)
+        found = self._by_vectors(machine)
         # A group's matrix comes from memory for its few rows: strips are read from end to end.
         return strips_of(replace(self.gemm, m=max(self.gemm.m, _MANY_TILES * found.tile.rows)), found, has_blocks=False)
 
+    def _takes_registers(self, machine: Machine) -> bool:
+        """Whether the processor's registers for tiles multiply rows of the groups, which whole registers store."""
+        gemm = self.gemm
+        is_dense = gemm.lhs.column == 1 and gemm.out.column == 1 and gemm.n % tile_registers.LANES == 0
+        return gemm.strips is None and is_dense and tile_registers.takes(gemm, machine)
+
     def _plan(self, machine: Machine) -> tiled.TiledPlan:
-        found = tiled.plan(self.gemm, machine)
+        if not self._takes_registers(machine):
+            return self._by_vectors(machine)
+        gemm, arithmetic = self.gemm, tile_registers.arithmetic_of(self.gemm)
+        assert arithmetic is not None
+        tile = tile_registers.tile_of(gemm)
+        # Registers are full, whatever rows a group has.
+        tile = replace(tile, rows=tile_registers.ROWS * (1 + (tile.rows > tile_registers.ROWS)))
+        tiles = -(-min(self.rows, _COPIED_ROWS) // tile.rows)
+        left = BlockedRows(gemm.lhs, self.rows, gemm.k, tile, arithmetic, tiles)
+        return tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, tiles)
+
+    def _by_vectors(self, machine: Machine) -> tiled.TiledPlan:
+        gemm = tile_registers.by_vectors(self.gemm)
+        found = tiled.plan(gemm, machine)
         if not found.left.size:
             return found
         tiles = -(-min(self.rows, _COPIED_ROWS) // found.tile.rows)
-        return replace(found, left=rows_of(self.gemm, found.tile, found.arithmetic, tiles), chunk=tiles)
+        return replace(found, left=rows_of(gemm, found.tile, found.arithmetic, tiles), chunk=tiles)
 
-    def _areas(self, machine: Machine) -> tuple[int, int, int]:
+    def _areas(self, found: tiled.TiledPlan) -> tuple[int, int, int]:
         """Bytes of row numbers, of copies, and of sums that wait."""
-        found = self._plan(machine)
-        sums = self.rows * self._waiting_strips(machine) * found.tile.columns * bits_of(self.gemm.sums) // 8
+        sums = self.rows * self._waiting_strips(found) * found.tile.columns * bits_of(self.gemm.sums) // 8
         return number_bytes(self.rows + found.tile.rows), tiled.scratch_bytes(self.gemm, found), sums
 
-    def _waiting_strips(self, machine: Machine) -> int:
+    def _waiting_strips(self, found: tiled.TiledPlan) -> int:
         """Strips of which sums wait at once; 0 where terms are added to results."""
         if self.gemm.out.kind == self.gemm.sums:
             return 0
-        strip = self.rows * self._plan(machine).tile.columns * bits_of(self.gemm.sums) // 8
-        return min(max(1, _WAITING_BYTES // strip), self._strips(machine))
+        strip = self.rows * found.tile.columns * bits_of(self.gemm.sums) // 8
+        return min(max(1, _WAITING_BYTES // strip), tiled.units(self.gemm, found)[2])
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies, sums and row numbers, at an address that 64 divides."""
-        return sum(self._areas(machine))
+        return max(sum(self._areas(found)) for found in (self._plan(machine), self._by_vectors(machine)))
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut, each of which has some columns of all groups."""
@@ -113,16 +135,35 @@ class GroupedGemm:
         if scratch is None or self.members is None or store is not None:
             raise ValueError("this product needs scratch, members and no store")
         first, last = piece_of(function, self._strips(machine), workgroup, self.workgroups(machine))
-        found, (numbers, copies, _) = self._plan(machine), self._areas(machine)
-        results = Results(function, out, self.gemm.out, self.gemm.batch)
-        copied = function.offset(scratch, I8, numbers)
-        product = _GroupedProduct(function, self.gemm, found, lhs, rhs, results, copied)
-        product.numbers, product.rows = scratch, self.rows
-        product.waiting_strips, product.sums = self._waiting_strips(machine), function.offset(copied, I8, copies)
-        product.run_groups(self.members, first, last)
+        members, results = self.members, Results(function, out, self.gemm.out, self.gemm.batch)
+        memory, gemm = scratch, tile_registers.by_vectors(self.gemm)
+
+        def run(product: GroupedProduct, found: tiled.TiledPlan, piece: tuple[Value, Value]) -> None:
+            numbers, copies, _ = self._areas(found)
+            product.numbers, product.rows = memory, self.rows
+            product.waiting_strips = self._waiting_strips(found)
+            product.sums = function.offset(memory, I8, numbers + copies)
+            product.run_groups(members, *piece)
+
+        def by_vectors(piece: tuple[Value, Value]) -> None:
+            found = self._by_vectors(machine)
+            copied = function.offset(memory, I8, self._areas(found)[0])
+            run(GroupedProduct(function, gemm, found, lhs, rhs, results, copied), found, piece)
+
+        def by_registers(piece: tuple[Value, Value]) -> None:
+            found = self._plan(machine)
+            copied = function.offset(memory, I8, self._areas(found)[0])
+            run(GroupedTiles(function, self.gemm, found, lhs, rhs, results, copied), found, piece)
+
+        if not self._takes_registers(machine):
+            by_vectors((first, last))
+            return
+        totals = self._strips(machine), tiled.units(self.gemm, self._by_vectors(machine))[2]
+        rounds = BF16 in self.gemm.extensions
+        tile_registers.run_if_allowed(function, by_registers, (first, last), totals, by_vectors, rounds=rounds)
 
 
-class _GroupedProduct(tiled.TiledProduct):
+class GroupedProduct(tiled.TiledProduct):
     """Writes the loops.
 
     Attributes:
@@ -161,7 +202,7 @@ class _GroupedProduct(tiled.TiledProduct):
             if self._block == self.plan.left.run:
                 columns = first * self.plan.tile.columns, (last * self.plan.tile.columns).minimum(gemm.n)
                 self.adds = look_over(function, own, groups, self.rows, lambda row: self._clear(row, *columns))
-            with self._parts(first, last) as strips:
+            with self._in_turn(first, last) as strips:
                 self.begin, self.end = (strip * self.plan.tile.columns for strip in strips)
                 self.end = self.end.minimum(gemm.n)
                 self._if_adds(self._clear_all)
@@ -174,7 +215,7 @@ class _GroupedProduct(tiled.TiledProduct):
                     self._if_adds(self._round)
 
     @contextmanager
-    def _parts(self, first: Value, last: Value) -> Iterator[tuple[Value, Value]]:
+    def _in_turn(self, first: Value, last: Value) -> Iterator[tuple[Value, Value]]:
         """The strips of a piece, or so many of them after the others whose sums may wait."""
         if not self.waiting_strips:
             yield first, last
@@ -337,3 +378,79 @@ class _GroupedProduct(tiled.TiledProduct):
             add()
         else:
             function.branch(self.adds, add, store)
+
+
+class GroupedTiles(GroupedProduct, tile_registers.TileRegisterProduct):
+    """Writes the loops with the processor's registers for tiles, for all terms at once."""
+
+    def run_groups(self, members: Value, first: Value, last: Value) -> None:
+        self.configure()
+        super().run_groups(members, first, last)
+        self.function.do("call void @llvm.x86.tilerelease()")
+
+    def _group(self, places: Sequence[Value], first: Value, last: Value) -> None:
+        function, left, tile = self.function, self.plan.left, self.plan.tile
+        _, rhs = self.factors_at(places)
+        lhs, _ = self.factors_at(places)
+        memory, rows = function.stack(self.kind, tile.rows * tile.columns), self.plan.chunk * tile.rows
+        with each(function, 0, self.count, rows) as start:
+            count = (self.count - start).minimum(rows)
+            self._copy_rows(lhs, start, count)
+            with each(function, first, last) as strip:
+                columns = self._columns(strip)
+                self.packs = None
+                strips, _, _ = self._right(rhs, columns, left.run, ())
+                with each(function, 0, (count + (tile.rows - 1)).udiv(tile.rows)) as number:
+                    zero = function.index(0)
+                    (at,) = left.rows(function, lhs, zero, number, number * tile.rows, self.copied)
+                    parts = [function.offset(at, I8, part * left.side.across) for part in self._parts]
+                    self._sum_into(memory, parts, strips, self.plan.steps // tile_registers.ROWS, None)
+                    self._put_rows(memory, start, number * tile.rows, count, columns)
+
+    def _copy_rows(self, lhs: Value, start: Value, count: Value) -> None:
+        function, tile, matrix = self.function, self.plan.tile, self.gemm.lhs
+        assert self.copied is not None
+        size = self.plan.left.size // self.plan.chunk
+        with (
+            each(function, 0, (count + (tile.rows - 1)).udiv(tile.rows)) as number,
+            each(function, 0, tile.rows) as own,
+        ):
+            row = function.load(strided(function, self.numbers, I64, [start, number, own], [1, tile.rows, 1]), I64)
+            source = strided(function, lhs, matrix.kind, [row], [matrix.row])
+            block = tile_registers.BYTES
+            target = strided(function, self.copied, I8, [number, own], [size, block])
+            packing.block_row(function, self.arithmetic, self.gemm.k * matrix.bytes, source, tile.rows, target)
+
+    def _put_rows(self, memory: Value, start: Value, first: Value, count: Value, columns: Sequence[Value]) -> None:
+        """Store a tile that waits in memory, or add it to what waits."""
+        function, tile, size = self.function, self.tile, bits_of(self.kind) // 8
+        assert self.adds is not None
+        # A row that is repeated to fill the tile is added once.
+        rows = (count - first).minimum(tile.rows)
+
+        def row_of(own: Value) -> Value:
+            return function.load(strided(function, self.numbers, I64, [start, first, own], [1, 1, 1]), I64)
+
+        def add() -> Sequence[Value]:
+            kind = wide(self.kind, tile.lanes)
+            with each(function, 0, rows) as own:
+                row = row_of(own)
+                places = [self._waiting(row, column) for column in columns]
+                at = function.offset(memory, self.kind, own * tile.columns)
+                sums = [function.load(function.offset(at, kind, n), kind) for n in range(tile.vectors)]
+                totals = [function.load(place, kind, size) + own for place, own in zip(places, sums, strict=True)]
+                for total, place in zip(totals, places, strict=True):
+                    function.store(total, place, size)
+            return ()
+
+        def store() -> Sequence[Value]:
+            matrix = self.gemm.out
+            with each(function, 0, rows) as own:
+                row = row_of(own)
+                at = function.offset(memory, self.kind, own * tile.columns)
+                for _, value, column in self._rounded_row(at, columns):
+                    place = strided(function, self.out, matrix.kind, [row, column], [matrix.row, 1])
+                    function.store(value.as_(matrix.kind), place, matrix.bytes)
+            return ()
+
+        function.branch(self.adds, add, store)

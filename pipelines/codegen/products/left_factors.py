@@ -17,6 +17,8 @@ from hloforge.pipelines.codegen.products.operands import Matrix, clamped, stride
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
+# Bytes of a block of terms that registers for tiles take at once.
+_BLOCK = 64
 # Terms, or groups of them, that are gathered of all tiles of a chunk before the next ones.
 _GATHERED = 16
 
@@ -60,6 +62,11 @@ class OneRun:
     """A left factor whose terms the innermost loop goes over all by itself."""
 
     depth: int
+
+    @property
+    def step(self) -> int:
+        """Bytes from one block of a row's terms to the next, where units are taken in blocks."""
+        return _BLOCK
 
     @property
     def weights(self) -> tuple[int, tuple[Turn, ...]]:
@@ -163,6 +170,60 @@ class Rows(OneRun):
             first = clamped(function, begin * self.tile.rows, self.count - self.tile.rows)
             return [strided(function, memory, I8, [row - first], [self._row_bytes])]
         return [strided(function, memory, I8, [number - begin], [self.tile.rows * self._row_bytes])]
+
+
+@dataclass(frozen=True)
+class BlockedRows(OneRun):
+    """The rows of a matrix, copied tile by tile: a block of terms of all rows of a tile, then the next block.
+
+    Rows in place lie too far apart for the processor to fetch them by itself, or share places of its caches.
+
+    Attributes:
+        tiles: of a chunk.
+    """
+
+    matrix: Matrix
+    count: int
+    depth: int
+    tile: Tile
+    arithmetic: Arithmetic
+    tiles: int
+
+    @staticmethod
+    def takes(matrix: Matrix, tile: Tile, depth: int) -> bool:
+        """Whether there is code for a matrix."""
+        return matrix.column == 1 or (matrix.row == 1 and tile.rows >= packing.TURNED and depth % packing.TURNED == 0)
+
+    @property
+    def step(self) -> int:
+        return _BLOCK * self.tile.rows
+
+    @property
+    def _tile_bytes(self) -> int:
+        return packing.row_units(self.arithmetic, self.depth) * self.arithmetic.unit_bytes * self.tile.rows
+
+    @property
+    def size(self) -> int:
+        return self.tiles * self._tile_bytes
+
+    @property
+    def side(self) -> Side:
+        size = self.arithmetic.unit_bytes
+        return Side(self.arithmetic.unit, _BLOCK, size, size)
+
+    def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
+        copy = packing.block_rows if self.matrix.column == 1 else packing.turn_blocks
+        with each(function, begin, end) as number:
+            row = clamped(function, number * self.tile.rows, self.count - self.tile.rows)
+            source = strided(function, lhs, self.matrix.kind, [row], [self.matrix.row])
+            target = strided(function, memory, I8, [number - begin], [self._tile_bytes])
+            copy(function, self.arithmetic, self.matrix, source, self.tile.rows, self.depth, target)
+
+    def rows(
+        self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
+    ) -> list[Value]:
+        assert memory is not None
+        return [strided(function, memory, I8, [number - begin], [self._tile_bytes])]
 
 
 def rows_of(gemm: Gemm, tile: Tile, arithmetic: Arithmetic, tiles: int) -> Rows:

@@ -399,6 +399,62 @@ def turn_rows(
                 function.store(vector, function.offset(to, arithmetic.element, number * width))
 
 
+def block_rows(
+    function: Function, arithmetic: Arithmetic, matrix: Matrix, first: Value, rows: int, depth: int, target: Value
+) -> None:
+    """Write ``[blocks of terms, rows, a block]`` to ``target``, of rows whose terms are next to each other.
+
+    Args:
+        first: the address of the first row.
+    """
+    block = arithmetic.block * arithmetic.unit_bytes
+    with each(function, 0, rows) as row:
+        source = strided(function, first, I8, [row], [matrix.row * matrix.bytes])
+        block_row(
+            function, arithmetic, depth * matrix.bytes, source, rows, strided(function, target, I8, [row], [block])
+        )
+
+
+def block_row(function: Function, arithmetic: Arithmetic, size: int, source: Value, rows: int, target: Value) -> None:
+    """Write the blocks of a row of so many bytes, each as far from the one before as so many rows are."""
+    block = arithmetic.block * arithmetic.unit_bytes
+    blocks, rest = divmod(size, block)
+    with each(function, 0, blocks) as number:
+        value = function.load(strided(function, source, I8, [number], [block]), wide(I8, block), 1)
+        function.store(value, strided(function, target, I8, [number], [block * rows]), block)
+    if rest:
+        source, to = function.offset(source, I8, blocks * block), function.offset(target, I8, blocks * block * rows)
+        function.clear(to, block)
+        lanes = 1 << (rest.bit_length() - 1)
+        for place in sorted({0, rest - lanes}):
+            value = function.load(function.offset(source, I8, place), wide(I8, lanes), 1)
+            function.store(value, function.offset(to, I8, place), 1)
+
+
+def turn_blocks(
+    function: Function, arithmetic: Arithmetic, matrix: Matrix, first: Value, rows: int, depth: int, target: Value
+) -> None:
+    """As ``block_rows``, of rows that lie next to each other: ``TURNED`` at least, and terms of such a multiple."""
+    block, size = arithmetic.block * arithmetic.unit_bytes, TURNED * matrix.bytes
+    blocks, rest = divmod(depth * matrix.bytes, block)
+    if rest:
+        function.clear(function.offset(target, I8, blocks * block * rows), block * rows)
+    with each(function, 0, depth, TURNED) as term:
+        place = term.udiv(TURNED) * size
+        to = strided(function, target, I8, [place.udiv(block), place.urem(block)], [block * rows, 1])
+        start = strided(function, first, matrix.kind, [term], [matrix.column])
+        with each(function, 0, rows, TURNED) as reached:
+            row = reached.minimum(rows - TURNED) if rows % TURNED else reached
+            own = function.offset(start, matrix.kind, row)
+            vectors = [
+                element(function, arithmetic, matrix, function.offset(own, matrix.kind, n * matrix.column), TURNED)
+                for n in range(TURNED)
+            ]
+            at = strided(function, to, I8, [row], [block])
+            for number, vector in enumerate(transposed(function, vectors, TURNED)):
+                function.store(vector, function.offset(at, I8, number * block), size)
+
+
 def turn_few_rows(
     function: Function,
     arithmetic: Arithmetic,

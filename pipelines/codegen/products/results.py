@@ -81,7 +81,7 @@ class Results:
         """What hooks are told."""
         return [batch, column, row] if self.exchanged else [batch, row, column]
 
-    def address_of(self, batch: Value, row: Value, column: Value) -> Value:
+    def address_of(self, batch: Value, row: Value, column: Value, pixel: Sequence[Value] | None = None) -> Value:
         matrix = self.matrix
         return strided(self.function, self.address(batch), matrix.kind, [row, column], [matrix.row, matrix.column])
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, 
 from hloforge.pipelines.codegen.products.arithmetic import AMX_BF16, BF16, Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
 from hloforge.pipelines.codegen.products.direct_windows import DirectWindows
-from hloforge.pipelines.codegen.products.left_factors import OneRun, Rows
+from hloforge.pipelines.codegen.products.left_factors import BlockedRows, OneRun, Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 AMX_INT8 = "amx-int8"
 EXTENSIONS = frozenset({AMX_INT8, AMX_BF16})
 # Rows of a register, bytes of one, and lanes of sums.
-_ROWS, BYTES, LANES = 16, 64, 16
+ROWS, BYTES, LANES = 16, 64, 16
 # Columns from which on registers that they half fill pay, where rows are read in place.
 HALF = 8
 # Rows from which on it pays to pack the right factor for the instruction: 8x768x3072 bytes take half of the time of
@@ -58,6 +58,11 @@ _CHUNK_ROWS = 512
 # Bytes of rows that stay in the second-level cache, which processors with these registers have 2 MiB of, beside strips;
 # and of strips that a piece of the work keeps at most.
 _ROWS_BYTES, _KEPT_BYTES = 1 << 19, 1 << 23
+# Bytes of a tile of rows that stay in the first-level cache beside a strip, and rows that are copied in blocks at once.
+_NEAR_BYTES, _BLOCKED_ROWS = 1 << 15, 64
+# Strips, and tiles of rows, from which on strips are packed apart, if the second-level cache holds them: 4096x256x256
+# takes 0.85 of its time, 197x768x768 1.6 times as long.
+_LEAST_TILES, _MANY_TILES, _APART_BYTES = 4, 32, 1 << 21
 # Multiplications of bytes or pairs in the time of one by vectors of f32.
 FASTER = 8
 # Registers: of sums from 0 on, of rows, of columns.
@@ -72,10 +77,10 @@ def arithmetic_of(gemm: Gemm) -> Arithmetic | None:
     if lhs.kind != rhs.kind:
         return None
     if gemm.sums == FLOAT and lhs.kind == BFLOAT and AMX_BF16 in gemm.extensions:
-        return Arithmetic(gemm.sums, BFLOAT, 2, "tdpbf16ps", block=_ROWS)
+        return Arithmetic(gemm.sums, BFLOAT, 2, "tdpbf16ps", block=ROWS)
     if gemm.sums == I32 and lhs.kind == I8 and AMX_INT8 in gemm.extensions:
         signs = "".join("s" if one.signed else "u" for one in (lhs, rhs))
-        return Arithmetic(gemm.sums, I8, 4, f"tdpb{signs}d", block=_ROWS)
+        return Arithmetic(gemm.sums, I8, 4, f"tdpb{signs}d", block=ROWS)
     return None
 
 
@@ -100,16 +105,44 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     arithmetic = arithmetic_of(gemm)
     assert arithmetic is not None
     tile = tile_of(gemm)
-    fills = gemm.k % (arithmetic.group * _ROWS) == 0
+    fills = gemm.k % (arithmetic.group * ROWS) == 0
     form = "turned" if gemm.lhs.column != 1 else "place" if fills else "widened"
-    row_bytes = gemm.k * gemm.lhs.bytes
+    row_bytes, pieces = gemm.k * gemm.lhs.bytes, gemm.pieces(machine)
     # Rows in place stay in the cache beside all strips, or are read again for each of them.
     stays = form == "place" and gemm.m * row_bytes > _ROWS_BYTES >= strips_bytes(gemm, tile, arithmetic)
-    rows = _CHUNK_ROWS if form != "place" else max(_ROWS_BYTES // row_bytes, tile.rows) if stays else None
-    chunk = chunk_of(gemm, tile, rows, gemm.pieces(machine))
-    left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, form)
-    found = TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, strips=gemm.strips)
-    return keeping(gemm, found, 0 if stays else gemm.pieces(machine)) if stays or form != "place" else found
+    rows: int | None = _CHUNK_ROWS
+    if gemm.apart:
+        is_near = form == "place" and tile.rows * row_bytes <= _NEAR_BYTES and gemm.lhs.row == gemm.k
+        rows = max(_NEAR_BYTES // row_bytes, tile.rows) if is_near else _BLOCKED_ROWS
+        if not is_near and BlockedRows.takes(gemm.lhs, tile, gemm.k):
+            form = "blocked"
+    elif form == "place":
+        rows = max(_ROWS_BYTES // row_bytes, tile.rows) if stays else None
+    chunk = chunk_of(gemm, tile, rows, pieces)
+    if form == "blocked":
+        left: Rows | BlockedRows = BlockedRows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk)
+    else:
+        left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, form)
+    found = TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk, by_rows=gemm.apart, strips=gemm.strips)
+    if gemm.apart or not (stays or form != "place"):
+        return found
+    return keeping(gemm, found, 0 if stays else pieces)
+
+
+def packs_apart(gemm: Gemm, machine: Machine) -> bool:
+    """Whether the right factor is packed once for all pieces of the work, which have some rows of it each.
+
+    Then each strip is read by the tiles of a chunk of rows that stays in the first-level cache, or that lies there as
+    the registers read it; few rows read strips as they are packed.
+    """
+    if gemm.strips is not None or gemm.keeps or gemm.pieces(machine) == 1:
+        return False
+    tile, arithmetic = tile_of(gemm), arithmetic_of(gemm)
+    assert arithmetic is not None
+    size = strips_bytes(gemm, tile, arithmetic)
+    # Pieces of a factor that is turned would turn all of its rows each, for some strips.
+    least = _LEAST_TILES if gemm.lhs.column != 1 else _MANY_TILES
+    return gemm.m >= least * tile.rows and gemm.n >= _LEAST_TILES * tile.columns and size <= _APART_BYTES
 
 
 def strips_bytes(gemm: Gemm, tile: Tile, arithmetic: Arithmetic) -> int:
@@ -134,7 +167,7 @@ def keeping(gemm: Gemm, found: TiledPlan, pieces: int) -> TiledPlan:
 def tile_of(gemm: Gemm) -> Tile:
     """Up to two registers in both directions."""
     lanes = lanes_of(gemm)
-    return Tile(lanes, min(gemm.m, 2 * _ROWS), 1 if gemm.n == lanes else 2)
+    return Tile(lanes, min(gemm.m, 2 * ROWS), 1 if gemm.n == lanes else 2)
 
 
 def lanes_of(gemm: Gemm) -> int:
@@ -187,7 +220,7 @@ class TileRegisterProduct(TiledProduct):
         for number in range(_COUNT):
             # Of a register of rows its terms, of others its columns.
             found[16 + 2 * number] = BYTES if _OF_ROWS <= number < _OF_COLUMNS else 4 * self.tile.lanes
-            found[48 + number] = _ROWS if number >= _OF_COLUMNS else rows
+            found[48 + number] = ROWS if number >= _OF_COLUMNS else rows
         table = function.stack(I64, BYTES // 8)
         for place, word in enumerate(struct.unpack(f"<{BYTES // 8}q", found)):
             function.store(function.constant(word, I64), function.offset(table, I64, place))
@@ -199,7 +232,7 @@ class TileRegisterProduct(TiledProduct):
         function, tile, left = self.function, self.tile, self.plan.left
         assert isinstance(left, OneRun)
         strips, _, _ = self._right(rhs, columns, *left.weights)
-        matrix, blocks = self.results.matrix, self.plan.steps // _ROWS
+        matrix, blocks = self.results.matrix, self.plan.steps // ROWS
         # Rows of a register are pixels of one row of the result.
         has_strides = self.results.stores_tiles or (self._direct is not None and self.results.is_plain)
         is_stored = has_strides and matrix.kind == self.kind and matrix.column == 1
@@ -214,13 +247,10 @@ class TileRegisterProduct(TiledProduct):
                 rows = [function.offset(rows[0], I8, first * left.side.across) for first in self._parts]
             if memory is not None:
                 self._sum_into(memory, rows, strips, blocks, distances)
-                self._finish_parts(memory, batch, row, columns)
+                self._finish_registers(memory, batch, row, columns)
             else:
                 self._sum(rows, strips, blocks, distances)
-                self._keep(
-                    lambda first, place: self.results.address_of(batch, self._row(row, first), columns[place]),
-                    matrix.row,
-                )
+                self._keep(lambda first, place: self._address(batch, row + first, columns[place]), matrix.row)
 
     @property
     def _direct(self) -> DirectWindows | None:
@@ -232,29 +262,75 @@ class TileRegisterProduct(TiledProduct):
         assert self.copied is not None
         return self.copied
 
-    def _row(self, row: Value, first: Number) -> Value:
-        """The result's row that a register begins with.
+    def _address(self, batch: Value, row: Value, column: Value) -> Value:
+        """Of the result that a register begins with.
 
         Args:
-            row: that the tile begins with.
-            first: of the tile's rows, the first one of the register.
+            row: of the tile's, which counts registers' pixels of direct windows.
         """
         direct = self._direct
-        if direct is None or direct.is_even:
-            return row + first
-        return direct.pixel(self.function, direct.register(row + first))
+        if direct is None:
+            return self.results.address_of(batch, row, column)
+        pixel = direct.indices(self.function, direct.register(row))
+        return self.results.address_of(batch, row, column, pixel)
 
-    def _finish_parts(self, memory: Value, batch: Value, row: Value, columns: Sequence[Value]) -> None:
-        """Store a tile, each register by itself where the rows of one do not follow those of the other."""
-        function, whole, direct = self.function, self.tile, self._direct
-        if direct is None or direct.is_even:
+    def _finish_registers(self, memory: Value, batch: Value, row: Value, columns: Sequence[Value]) -> None:
+        """Store a tile, each register by itself where its rows are pixels of one row of the result."""
+        function, tile, direct, results = self.function, self.tile, self._direct, self.results
+        if direct is None:
             self._finish(memory, batch, row, columns)
             return
-        self.tile = replace(whole, rows=self._height)
-        with each(function, 0, whole.rows, self._height) as first:
-            at = function.offset(memory, self.kind, first * whole.columns)
-            self._finish(at, batch, self._row(row, first), columns)
-        self.tile = whole
+        height, step, lanes = self._height, results.matrix.row, tile.lanes if results.takes_vectors else 1
+        with each(function, 0, tile.rows, height) as first:
+            pixel = direct.indices(function, direct.register(row + first))
+            flat = direct.pixel(function, pixel)
+            starts: list[Value] = []
+            if results.store is None:
+                starts = [results.address_of(batch, flat, column, pixel) for column in columns]
+            at = function.offset(memory, self.kind, first * tile.columns)
+            with each(function, 0, height) as number:
+                start = function.offset(at, self.kind, number * tile.columns)
+                here = direct.moved(pixel, number)
+                for place, value, column in self._rounded_row(start, columns):
+                    address = None
+                    if starts and lanes > 1:
+                        address = strided(function, starts[place], results.matrix.kind, [number], [step])
+                    results.put(value, batch, flat + number, column, address, here)
+
+    def _rounded_row(self, start: Value, columns: Sequence[Value]) -> Iterator[tuple[int, Value, Value]]:
+        """What is stored of a row of sums, as the numbers of vectors, their lanes and their first columns.
+
+        Sums that are stored as bf16 are rounded by the processor's instruction. It takes subnormal numbers for zero,
+        as multiplying by these registers does, and rounds as ``Value.as_``.
+        """
+        function, tile, results = self.function, self.tile, self.results
+        # Results whose columns lie apart are stored one by one.
+        lanes = tile.lanes if results.takes_vectors else 1
+        if lanes == 1:
+            for place, column in enumerate(columns):
+                for lane in range(tile.lanes):
+                    at = function.offset(start, self.kind, place * tile.lanes + lane)
+                    yield place, function.load(at, self.kind), column + lane
+            return
+        kind = wide(self.kind, tile.lanes)
+        sums = [function.load(function.offset(start, self.kind, n * tile.lanes), kind) for n in range(tile.vectors)]
+        if not (self._is_rounded and results.is_plain):
+            yield from zip(range(tile.vectors), sums, columns, strict=True)
+            return
+        # Two vectors become one where the second one always follows the first.
+        joins = tile.vectors == 2 and self.gemm.n % tile.columns == 0
+        for place, column in enumerate(columns[:1] if joins else columns):
+            name, given = "cvtneps2bf16", sums[place : place + 1]
+            if joins:
+                name, given = "cvtne2ps2bf16", sums[::-1]
+            rounded = wide(BFLOAT, len(given) * tile.lanes)
+            call = f"call {rounded} @llvm.x86.avx512bf16.{name}.{tile.lanes * 32}({', '.join(map(str, given))})"
+            yield place, function.emit(call, rounded), column
+
+    @property
+    def _is_rounded(self) -> bool:
+        """Whether sums are stored as bf16, for which the processor has an instruction."""
+        return self.results.matrix.kind == BFLOAT and self.kind == FLOAT and BF16 in self.gemm.extensions
 
     def _sum_into(
         self, memory: Value, rows: Sequence[Value], strips: Sequence[Value], blocks: int, distances: Value | None
@@ -277,10 +353,10 @@ class TileRegisterProduct(TiledProduct):
         with each(function, 0, blocks, longest) as first_block:
             left, places = rows, distances
             if distances is None:
-                left = [function.offset(part, I8, first_block * BYTES) for part in rows]
+                left = [function.offset(part, I8, first_block * self._step) for part in rows]
             else:
                 places = function.offset(distances, I64, first_block)
-            right = [function.offset(strip, I8, first_block * (_ROWS * self._along)) for strip in strips]
+            right = [function.offset(strip, I8, first_block * (ROWS * self._along)) for strip in strips]
             self._sum(left, right, (function.index(blocks) - first_block).minimum(longest), places)
             self._keep(at(part), tile.columns)
             with each(function, 0, size, tile.lanes) as number:
@@ -288,38 +364,19 @@ class TileRegisterProduct(TiledProduct):
                 function.store(function.load(total, kind) + function.load(more, kind), total)
 
     def _finish(self, memory: Value, batch: Value, row: Value, columns: Sequence[Value]) -> None:
-        """Store a tile that waits in memory; sums that become bf16 are rounded by the processor's instruction.
-
-        It takes subnormal numbers for zero, as multiplying by these registers does, and rounds as ``Value.as_``.
-        """
+        """Store a tile that waits in memory."""
         function, tile, matrix, results = self.function, self.tile, self.results.matrix, self.results
-        is_rounded = matrix.kind == BFLOAT and self.kind == FLOAT and BF16 in self.gemm.extensions
-        if not (is_rounded and results.is_plain and matrix.column == 1):
+        if not (self._is_rounded and results.is_plain and matrix.column == 1):
             super()._finish(memory, batch, row, columns)
             return
-        kind, start = wide(FLOAT, tile.lanes), results.address(batch)
-        firsts: list[Value] = []
-        if results.is_plain and not results.stores_tiles and self._direct is not None and not self._direct.is_even:
-            firsts = [results.address_of(batch, row, column) for column in columns]
-        # Two vectors become one where the second one always follows the first.
-        joins = tile.vectors == 2 and self.gemm.n % tile.columns == 0
+        start = results.address(batch)
         with each(function, 0, tile.rows) as number:
             at = function.offset(memory, FLOAT, number * tile.columns)
-            sums = [
-                function.load(function.offset(at, FLOAT, place * tile.lanes), kind) for place in range(tile.vectors)
-            ]
-            for place, column in enumerate(columns[:1] if joins else columns):
-                name, given = "cvtneps2bf16", sums[place : place + 1]
-                if joins:
-                    name, given = "cvtne2ps2bf16", sums[::-1]
-                rounded = wide(BFLOAT, len(given) * tile.lanes)
-                call = f"call {rounded} @llvm.x86.avx512bf16.{name}.{tile.lanes * 32}({', '.join(map(str, given))})"
+            for _, value, column in self._rounded_row(at, columns):
                 address = None
-                if firsts:
-                    address = strided(function, firsts[place], BFLOAT, [number], [matrix.row])
-                elif results.stores_tiles:
+                if results.stores_tiles:
                     address = strided(function, start, BFLOAT, [row + number, column], [matrix.row, 1])
-                results.put(function.emit(call, rounded), batch, row + number, column, address)
+                results.put(value, batch, row + number, column, address)
 
     def _keep(self, address: Callable[[int, int], Value], row: int) -> None:
         """Store the registers of sums.
@@ -339,13 +396,20 @@ class TileRegisterProduct(TiledProduct):
     def _height(self) -> int:
         """Rows of a register of sums."""
         direct = self._direct
-        return direct.height if direct else min(self.tile.rows, _ROWS)
+        return direct.height if direct else min(self.tile.rows, ROWS)
 
     @property
     def _parts(self) -> list[int]:
         """The first row of each register of sums; the last one ends with the tile."""
         rows, height = self.tile.rows, self._height
         return [0] if rows == height else [0, rows - height]
+
+    @property
+    def _step(self) -> int:
+        """Bytes from one block of a row's terms to the next."""
+        left = self.plan.left
+        assert isinstance(left, OneRun)
+        return left.step
 
     @property
     def _along(self) -> int:
@@ -380,8 +444,8 @@ class TileRegisterProduct(TiledProduct):
                 for place in range(vectors):
                     numbers = part * vectors + place, _OF_ROWS + part, _OF_COLUMNS + place
                     function.do(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in numbers)})")
-            following = [function.offset(start, I8, _ROWS * along) for start in right]
-            loop.next([*(function.offset(part, I8, BYTES) for part in left), *following])
+            following = [function.offset(start, I8, ROWS * along) for start in right]
+            loop.next([*(function.offset(part, I8, self._step) for part in left), *following])
 
 
 def run_if_allowed(
@@ -390,6 +454,8 @@ def run_if_allowed(
     piece: tuple[Value, Value],
     totals: tuple[int, int],
     otherwise: Callable[[tuple[Value, Value]], None],
+    *,
+    rounds: bool,
 ) -> None:
     """The units of a piece, or the same part of the product by vectors where the registers are not to be had.
 
@@ -397,11 +463,14 @@ def run_if_allowed(
         run: writes the units of a piece by registers.
         totals: units of the product, and of the other one.
         otherwise: writes a piece of the other one.
+        rounds: whether the processor has an instruction that rounds to bf16.
     """
     own, other = totals
 
     def with_registers() -> Sequence[Value]:
+        function.rounds_bfloat = rounds
         run(piece)
+        function.rounds_bfloat = False
         return ()
 
     def with_vectors() -> Sequence[Value]:
@@ -415,4 +484,4 @@ def run_if_allowed(
 def by_vectors(gemm: Gemm) -> Gemm:
     """The product where the registers are not to be had."""
     without = EXTENSIONS | {BF16} if AMX_BF16 in gemm.extensions else EXTENSIONS
-    return replace(gemm, extensions=gemm.extensions - without)
+    return replace(gemm, extensions=gemm.extensions - without, apart=False)

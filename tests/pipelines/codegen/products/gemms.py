@@ -77,7 +77,7 @@ def check(
     compares: bool = True,
     **options: Any,
 ) -> Found:
-    """Compile the product, run each piece, and compare."""
+    """Compile the product, run each piece, and compare. A right factor that is packed apart is packed before."""
     random = np.random.default_rng(seed)
     left, lhs = _factor(gemm.lhs, gemm.batch, gemm.m, gemm.k, random)
     right, rhs = _factor(gemm.rhs, gemm.batch, gemm.k, gemm.n, random)
@@ -85,6 +85,12 @@ def check(
     function, pointers, (workgroup,) = kernel.part(kernel.arrays, [kernel.workgroup])
     pieces = gemm.workgroups(machine) if workers else 1
     given = hooks(function, pointers[4:]) if hooks is not None else {}
+    if gemm.apart:
+        extra, own = np.zeros(gemm.packed_bytes(machine), np.uint8), Kernel(3, machine.vector_bytes)
+        packing, (_, factor, target), (packer,) = own.part(own.arrays, [own.workgroup])
+        gemm.pack(packing, factor, target, packer, machine=machine)
+        compiled(own.text()).run([left, right, extra], gemm.pack_workgroups(machine))
+        given = {**given, "packed": pointers[4]}
     number = workgroup if workers else None
     gemm.emit(function, *pointers[:3], pointers[3], number, machine=machine, **given)
     code = compiled(kernel.text(), **options)

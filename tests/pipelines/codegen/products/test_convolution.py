@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
@@ -459,6 +459,7 @@ def test_random_lines(data: st.DataObject) -> None:
     base, size = data.draw(st.sampled_from([1, 1, 2]), "base"), data.draw(st.integers(20, 400), "size")
     low, high = data.draw(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), "edges")
     line = axis(size, window, stride=stride, dilation=dilation, base=base, low=low, high=high)
+    assume(line.out > 0)
     inputs, outputs = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 50)), "features")
     groups, batch = data.draw(st.tuples(st.sampled_from([1, 1, 3]), st.sampled_from([1, 1, 2])), "counts")
     orders = data.draw(st.sampled_from([PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "IOS", "NCS")]), "orders")
@@ -500,6 +501,16 @@ def test_rows_of_depthwise_planes(window: tuple[int, int], strides: tuple[int, i
         ]
         for kind in ("float", "bfloat"):
             check(convolution(1, axes, 1, 1, groups=3, orders=PLANES, kind=kind), at_end=low == 0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(_axes(), min_size=1, max_size=2), st.integers(2, 40), st.sampled_from(["bfloat", "half"]))
+def test_random_depthwise_convolutions_of_16_bits(axes: list[Axis], groups: int, kind: str) -> None:
+    """Elements that are read where they lie become f32 there; sums become bf16 by the processor's instruction."""
+    for orders in (PIXELS, ("NSC", "OIS", "NSC")):
+        one = convolution(2, axes, 1, 1, groups=groups, orders=orders, kind=kind, extensions=EXTENSIONS)
+        check(one, at_end=groups % 2 == 0)
+        check(one, biased=True)
 
 
 @settings(max_examples=40, deadline=None)

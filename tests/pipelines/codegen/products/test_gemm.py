@@ -137,6 +137,33 @@ def test_strips_are_kept_for_further_rows(kind: str, out: str, turned: str) -> N
             check(one)
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("kind", ["i8", "bfloat"])
+@pytest.mark.parametrize("size", [(150, 512, 160), (141, 592, 70), (135, 70, 133), (140, 1040, 48)], ids=str)
+def test_strips_are_packed_apart(
+    size: tuple[int, int, int], kind: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that stay in the cache, or that are copied in blocks, from rows or from columns in memory."""
+    if not allowed:
+        monkeypatch.setattr(tile_registers, "_REQUEST", 0)
+    for turned in ("", "l", "lr"):
+        gemm = product(*size, kind, batch=(2,), turned=turned, out="float" if kind == "bfloat" else "i32")
+        check(replace(gemm, extensions=WITH_TILES, apart=True), at_end=turned == "l")
+
+
+def test_which_strips_are_packed_apart() -> None:
+    """Those that pieces with some rows each would pack again for themselves, or whose pieces would turn all rows."""
+    for size, turned, is_apart in [
+        ((4096, 256, 256), "", True),
+        ((256, 2048, 256), "l", True),
+        ((256, 2048, 256), "", False),
+        ((4096, 4096, 4096), "", False),
+        ((128, 64, 128), "", False),
+    ]:
+        gemm = replace(product(*size, "bfloat", turned=turned, out="float"), extensions=WITH_TILES)
+        assert gemm.packs_apart(replace(HOST, workers=2)) == is_apart
+
+
 def test_processes_without_tile_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linux may refuse them: the same product by vectors, in the same memory."""
     monkeypatch.setattr(tile_registers, "_REQUEST", 0)
