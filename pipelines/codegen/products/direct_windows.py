@@ -81,6 +81,7 @@ class DirectWindows(OneRun):
         tiles: of a chunk.
         features: of a pixel that are no zeros; 0 for all.
         own_height: rows of a register; 0 for equal parts of a row of the result.
+        least: results along the first dimension of the windows that have the fewest; 0 for as many as there are.
         grid: dimensions whose pixels the registers are, where some of the last ones are none of these windows'.
         shift: bytes from a chunk's copy to that of these windows alone.
         table: bytes from the table of the first of several windows to that of these.
@@ -93,6 +94,7 @@ class DirectWindows(OneRun):
     tiles: int
     features: int = 0
     own_height: int = 0
+    least: int = 0
     grid: tuple[Axis, ...] = ()
     shift: int = 0
     table: int = 0
@@ -157,7 +159,7 @@ class DirectWindows(OneRun):
         if windows.copy is None:
             return
         first, last = self._chunk(function, begin, end)
-        origin, final = self._first_axis(function, first), self._first_axis(function, last - 1)
+        origin, final = self._first_axis(function, first), self._indices(function, last - 1)[0]
         extent = self.height if row_of(self._axes) == 0 else 1
         rows = (final - origin) * axis.stride + axis.rows_for(extent)
         windows.copy.fill(function, windows.image, lhs, origin * axis.stride, rows, memory)
@@ -186,8 +188,12 @@ class DirectWindows(OneRun):
         )
 
     def _first_axis(self, function: Function, register: Value) -> Value:
-        """The index of a register's first pixel along the first dimension."""
-        return self._indices(function, register)[0]
+        """The index along the first dimension of the first pixel that a chunk beginning with a register sees."""
+        found = self._indices(function, register)[0]
+        if 0 < self.least < self._axes[0].out:
+            # Windows that end before see their last pixels again.
+            found = clamped(function, found, self.least - (self.height if row_of(self._axes) == 0 else 1))
+        return found
 
     def _indices(self, function: Function, register: Value) -> list[Value]:
         """The indices of a register's first pixel."""

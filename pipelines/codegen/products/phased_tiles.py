@@ -206,8 +206,12 @@ def plan(one: Convolution, pieces: int) -> PhasedTiles | None:
     is_apart = one.image.feature != 1 or features != one.inputs
     copies, single = is_apart or not all(axis.is_plain for axis in whole), one_by_one(arithmetic.element)
 
+    least = min(part.axis.out for part in sides[0])
+
     def copied(tiles: int) -> images.Copy:
         rows = direct_windows.copied_rows(whole, tiles * (tile.rows // height), height)
+        # A chunk that begins with rows that some phases do not have begins with their last ones.
+        rows = min(rows + (whole[0].out - least) * whole[0].stride, whole[0].padded)
         return images.by_pixels(whole, one.inputs, rows, single, features)
 
     most = -(-gemm.m // tile.rows)
@@ -221,7 +225,7 @@ def plan(one: Convolution, pieces: int) -> PhasedTiles | None:
         windows = tuple(axis.window for axis in axes)
         source = Windows(axes, windows, features, one.image, one.kernel, tile, single, chunk, copy)
         own = 0 if features == one.inputs else one.inputs
-        return DirectWindows(source, depth, tile, arithmetic, chunk, own, height, whole, shift, table)
+        return DirectWindows(source, depth, tile, arithmetic, chunk, own, height, least, whole, shift, table)
 
     lead = left_of(whole, 0, 0)
     phases, table = [], lead.table_bytes
