@@ -640,14 +640,20 @@ class Session(Background):
 
     @property
     def writes(self) -> bool:
-        """Whether ``write`` may run it: its kernels need no IREE, overwrite no argument, and decide no sizes."""
+        """Whether ``write`` may run it: its kernels need no IREE, and decide no sizes."""
         native = self._native
-        return native is not None and not native.inside and not native.is_bounded
+        return native is not None and not native.is_bounded
+
+    @property
+    def overwrites(self) -> Mapping[int, int]:
+        """The arguments that ``write`` overwrites, by the numbers of the results that lie in them."""
+        return {} if self._native is None else self._native.inside
 
     def write(self, arguments: Sequence[Any], results: Sequence[Any], framework: Framework | None = None) -> bool:
         """Run the program on arrays where they lie, and write the results into others.
 
         Args:
+            results: a result that lies in an argument (``overwrites``) is that argument.
             framework: whose threads help, and whose tensors may stand in for arrays; the caller vouches for their
                 element types, sizes and orders in memory.
 

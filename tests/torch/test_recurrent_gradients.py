@@ -86,6 +86,22 @@ def test_other_types(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_autocast(kind: str) -> None:
+    """The element types are eager mode's."""
+    layer = getattr(nn, kind)(5, 7, 2)
+
+    def call(x: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return layer(x)
+
+    x = torch.randn(4, 3, 5)
+    found, expected = torch.compile(call, backend="hloforge", dynamic=False)(x), call(x)
+    for one, other in zip(pytree.tree_leaves(found), pytree.tree_leaves(expected), strict=True):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other, rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_open_sizes(kind: str) -> None:
     """Lengths and batches of one bucket; states of the reverse direction begin behind the padding's beginning."""
     layer = getattr(nn, kind)(5, 7, bidirectional=True)

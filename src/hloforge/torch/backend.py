@@ -166,7 +166,19 @@ class _Settings:
 def _compiled_for_inference(graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings) -> Callable[..., Any]:
     """A graph without gradients, its parameters and buffers frozen if that is wanted."""
     frozen = _unchanged_state() if settings.freezing else ()
-    return _compiled(graph, inputs, settings=settings, name="inference", frozen=frozen)
+    return _compiled(graph, inputs, settings=settings, name="inference", frozen=frozen, changed=_changed_inputs())
+
+
+def _changed_inputs() -> list[int]:
+    """The inputs that the graph that is being compiled changes, whose new values are its first outputs."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None or metadata.tokens:
+        return []
+    changed = list(metadata.mutated_inp_runtime_indices)
+    infos = [metadata.input_info[number] for number in changed]
+    is_plain = all(info.mutates_data and not info.mutates_metadata for info in infos)
+    return changed if is_plain else []
 
 
 def _unchanged_state() -> list[int]:
@@ -179,10 +191,16 @@ def _unchanged_state() -> list[int]:
 
 
 def _compiled(
-    graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings, name: str, frozen: Sequence[int] = ()
+    graph: fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    settings: _Settings,
+    name: str,
+    frozen: Sequence[int] = (),
+    changed: Sequence[int] = (),
 ) -> Callable[..., Any]:
     """A graph compiled at once, if its sizes are known."""
-    programs = _Programs(graph, inputs, settings, name, frozen, shared_outputs())
+    programs = _Programs(graph, inputs, settings, name, frozen, shared_outputs(), changed)
     if programs.is_static:
         programs.program(inputs)
     return _boxed(programs)
@@ -222,8 +240,10 @@ class _Programs:
         name: str,
         frozen: Sequence[int] = (),
         shared: Shared | None = None,
+        changed: Sequence[int] = (),
     ) -> None:
         self._graph, self._settings, self._name, self._frozen = graph, settings, name, frozen
+        self._changed = changed
         self._shared = shared if shared is not None and shared.is_in(graph) else None
         self._examples = inputs
         self.is_static = not any(_is_symbolic(each) for each in inputs)
@@ -397,6 +417,7 @@ class _Programs:
                     self._name,
                     settings.target,
                     frozen=self._frozen,
+                    changed=self._changed if self.is_static else (),
                     room=self._room,
                     **settings.others,
                 )

@@ -64,6 +64,8 @@ class _Loaded:
         arguments: by the number of the graph's input.
         borrowed: the memory of the weights.
         direct: whether tensors are handed over as they are.
+        inside: the parameters that results lie in, by the numbers of these.
+        changed: the numbers of the graph's inputs that a call may overwrite.
     """
 
     session: Session
@@ -73,6 +75,8 @@ class _Loaded:
     results: tuple[Result, ...]
     borrowed: tuple[Range, ...]
     direct: Direct
+    inside: Mapping[int, int]
+    changed: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,8 @@ class GraphProgram:
         frozen: numbers of tensors that seldom change. They are no arguments: the program is loaded again when one of
             them lies elsewhere or was changed in place since the last call, and what depends on them alone is computed
             then.
+        changed: numbers of tensors whose new values are the first outputs, in this order: such an output may be the
+            tensor itself, changed in place.
         bucket: sizes up to which the program computes, where those of the graph are symbols; ``inputs`` are then
             arguments of a call.
         room: how many turns of a loop have their values kept for its gradient.
@@ -139,11 +145,13 @@ class GraphProgram:
         target: Target | str = "cpu",
         *,
         frozen: Collection[int] = (),
+        changed: Sequence[int] = (),
         bucket: Bucket | None = None,
         room: int = 1,
         **options: Any,
     ) -> None:
         platform.register()
+        self._changed = changed
         inputs = _without_tokens(graph, inputs)
         self._bucket, self._cuts, self._room = bucket, dict[tuple[int, ...], _Cuts](), room
         with nullcontext() if bucket is None else opened(bucket.choices):
@@ -168,7 +176,9 @@ class GraphProgram:
         self._draws = draws(graph)
         has_doubles = all(each.kind == "cpu" for each in parse_targets(target))
         self._traced = traced = _Traced(graph, self._inputs, self._bucket, room=self._room, has_doubles=has_doubles)
-        lowered = traced.lower(name, with_seed=self._draws)
+        self._changed = () if weights.numbers else _with_own_values(graph, self._inputs, self._changed)
+        given_up = [numbers.index(n) for n in self._changed]
+        lowered = traced.lower(name, with_seed=self._draws, given_up=given_up)
         self._outputs = traced.outputs
         self._places = _places(traced.outputs)
         self._constants = [np.asarray(each) for each in platform.constant_arguments(lowered)]
@@ -177,6 +187,21 @@ class GraphProgram:
         places = {len(self._constants) + numbers.index(n): n for n in weights.numbers}
         self.executable = api.compile(taken_out(api.as_program(lowered), places), target, **options)
         self._loaded = None if places else self._load(inputs)
+        if self._loaded is not None and not self._changes_as_wanted(self._loaded):
+            self._changed = ()
+            self._compile(graph, inputs, name, target, frozen, options)
+
+    def _changes_as_wanted(self, loaded: _Loaded) -> bool:
+        """Whether results that lie in arguments are the new values of these."""
+        outputs = [output.result for output in self._outputs[: len(self._changed)]]
+        wanted = dict(zip(outputs, self._changed, strict=False))
+        count = len(loaded.constants)
+        found = {result: parameter - count for result, parameter in loaded.session.overwrites.items()}
+        if found and self._traced.turns:
+            return False  # a call that has too little room is made again
+        return all(
+            n in range(len(loaded.arguments)) and loaded.arguments[n][0] == wanted.get(r) for r, n in found.items()
+        )
 
     def _load(self, tensors: Sequence[Any]) -> _Loaded:
         """The program with the weights among these tensors."""
@@ -194,7 +219,8 @@ class GraphProgram:
             for codec, (order, dtype), is_fixed in zip(session.results, self._traced.results, self._fixed, strict=True)
         )
         direct = Direct([argument for _, argument in arguments], results)
-        return _Loaded(session, state, constants, arguments, results, borrowed, direct)
+        changed = frozenset(self._changed)
+        return _Loaded(session, state, constants, arguments, results, borrowed, direct, session.overwrites, changed)
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Run the graph.
@@ -218,6 +244,8 @@ class GraphProgram:
         tensors = self._written(loaded, given, seed, cuts) if session.writes else None
         if tensors is None:
             borrowed = list(loaded.borrowed)
+            if loaded.changed:
+                given = [each.clone() if n in loaded.changed else each for n, each in enumerate(given)]
             views = [argument.view(given[n], borrowed) for n, argument in loaded.arguments]
             if seed is not None:
                 views.append(session.put(seed, len(loaded.constants) + len(views)).buffer_view)
@@ -243,9 +271,14 @@ class GraphProgram:
         if cuts is not None:
             others += cuts.numbers
         if loaded.direct.fits(taken):
-            tensors = [result.new() for result in loaded.results]
+            inside, count = loaded.inside, len(self._constants)
+            tensors = [
+                taken[inside[n] - count] if n in inside else result.new() for n, result in enumerate(loaded.results)
+            ]
             if loaded.session.write([*self._constants, *taken, *others], tensors, pytorch()):
                 return tensors
+        if loaded.inside:
+            return None
         found = [argument.array(tensor) for (_, argument), tensor in zip(loaded.arguments, taken, strict=True)]
         given = [array for array in found if array is not None]
         if len(given) < len(found):
@@ -279,6 +312,22 @@ class GraphProgram:
             self._cuts.clear()
         self._cuts[numbers] = _Cuts(arrays, reals, short, outputs)
         return self._cuts[numbers]
+
+
+def _with_own_values(graph: fx.GraphModule, inputs: Sequence[Any], changed: Sequence[int]) -> Sequence[int]:
+    """The numbers of changed tensors, if each has a new value of its own that lies in memory as it does; else none."""
+    end = next(iter(reversed(graph.graph.nodes)))
+    values = list(end.args[0])[: len(changed)]
+    if len(set(values)) < len(changed) or any(not isinstance(v, fx.Node) or v.op == "placeholder" for v in values):
+        return ()
+    pairs = [(inputs[n], value.meta.get("val")) for n, value in zip(changed, values, strict=True)]
+    if not all(isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) for one, other in pairs):
+        return ()
+    is_same = (
+        one.shape == other.shape and one.dtype is other.dtype and order_of(one) == order_of(other)
+        for one, other in pairs
+    )
+    return changed if all(is_same) else ()
 
 
 def _places(outputs: Sequence[Output]) -> list[int] | None:
@@ -345,10 +394,11 @@ class _Traced:
         self.nodes: list[fx.Node] = []
         self.turns = range(0)
 
-    def lower(self, name: str, *, with_seed: bool) -> Any:
+    def lower(self, name: str, *, with_seed: bool, given_up: Sequence[int] = ()) -> Any:
         """What JAX lowers the graph to.
 
         Args:
+            given_up: numbers of tensors in whose memory results may lie; the first results of their sizes, in order.
             with_seed: whether a parameter follows that is a seed, ``s64[]``; after it come the sizes of a bucket.
         """
         reals = 0 if self._bucket is None else len(self._bucket.extents)
@@ -363,7 +413,7 @@ class _Traced:
         with jax.enable_x64(True):
             shapes = [_aval(each, order) for each, order in pairs if order is not None]
             shapes += [jax.ShapeDtypeStruct((), np.int64)] * (with_seed + reals)
-            traced = jax.jit(function, keep_unused=True).trace(*shapes)
+            traced = jax.jit(function, keep_unused=True, donate_argnums=tuple(given_up)).trace(*shapes)
             return traced.lower(lowering_platforms=(platform.PLATFORM,))
 
     def _run(self, arrays: Sequence[Any], seed: Any, reals: Sequence[Any]) -> list[Any]:

@@ -36,7 +36,7 @@ class RecurrentKept(TorchFunctionMode):  # type: ignore[misc]  # PyTorch's overr
         given = dict(zip(_PADDED, args, strict=False)) | (kwargs or {})
         if kind is None or len(given) != len(_PADDED) or isinstance(given["params"], Tensor):
             return func(*args, **(kwargs or {}))
-        return tuple(_padded(*_of(kind, {name: given[name] for name in _PADDED})))
+        return tuple(_padded(None, *_of(kind, {name: given[name] for name in _PADDED})))
 
 
 def keep_recurrent(graph_module: fx.GraphModule) -> None:
@@ -62,11 +62,22 @@ def _keep_in(module: fx.GraphModule) -> None:
         function, arguments = (_packed, (kind, *given.values())) if "data" in given else (_padded, _of(kind, given))
         # AOTAutograd traces what the function calls.
         with graph.inserting_before(node):
-            own = graph.call_function(function, arguments)
+            own = graph.call_function(function, (_type_of(node), *arguments))
         own.meta = {name: value for name, value in node.meta.items() if name in ("stack_trace", "nn_module_stack")}
         node.replace_all_uses_with(own)
         graph.erase_node(node)
     module.recompile()
+
+
+def _type_of(node: fx.Node) -> torch.dtype | None:
+    """The element type that a layer is computed in, which autocast decides where it is on."""
+    value = node.meta.get("example_value")
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    return first.dtype if isinstance(first, Tensor) else None
+
+
+def _in_type(dtype: torch.dtype | None, tensors: list[Tensor]) -> list[Tensor]:
+    return tensors if dtype is None else [each.to(dtype) for each in tensors]
 
 
 def _known(setting: Any) -> Any:
@@ -94,6 +105,7 @@ def _of(kind: str, given: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _padded(
+    dtype: torch.dtype | None,
     x: Tensor,
     states: list[Tensor],
     weights: list[Tensor],
@@ -105,6 +117,7 @@ def _padded(
 ) -> list[Tensor]:
     """A recurrent layer with dropout between its layers: one operator if there is none, else one for each layer."""
     recurrent = torch.ops.hloforge.recurrent.default
+    (x,), states, weights = _in_type(dtype, [x]), _in_type(dtype, states), _in_type(dtype, weights)
     if not dropout:
         return list(recurrent(x, states, weights, kind, biases, layers, *others))
 
@@ -115,6 +128,7 @@ def _padded(
 
 
 def _packed(
+    dtype: torch.dtype | None,
     kind: str,
     x: Tensor,
     sizes: Tensor,
@@ -128,10 +142,12 @@ def _packed(
 ) -> list[Tensor]:
     """A recurrent layer of packed sequences, by PyTorch's function of one layer."""
     function, is_lstm = getattr(torch, kind), kind == "lstm"
+    (x,), weights = _in_type(dtype, [x]), _in_type(dtype, weights)
+    first_states = _in_type(dtype, list(states) if is_lstm else [states])
 
     def one(x: Tensor, first: list[Tensor], chosen: list[Tensor]) -> list[Tensor]:
         given = first if is_lstm else first[0]
         return list(function(x, sizes, given, chosen, biases, 1, 0.0, train, bidirectional))
 
     between = partial(functional.dropout, p=dropout) if dropout and train else None
-    return one_by_one(one, x, list(states) if is_lstm else [states], weights, layers, between)
+    return one_by_one(one, x, first_states, weights, layers, between)
