@@ -36,6 +36,7 @@ from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
 from hloforge.pipelines.codegen.passes.stacked_updates import LegalizeStackedUpdates
+from hloforge.pipelines.codegen.passes.sums_after_loops import LegalizeSumsAfterLoops
 from hloforge.pipelines.codegen.passes.tall_reductions import LegalizeTallReductions
 from hloforge.pipelines.codegen.passes.transposed_convolutions import LegalizeTransposedConvolutions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
@@ -122,6 +123,9 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
+    Stage(
+        LegalizeSumsAfterLoops(), "sums of products, before long ones are taken apart and products change their forms"
+    ),
     Stage(LegalizeLongSums(), "errors of long sums; every pass that makes sums is before it"),
     Stage(LegalizeQuantizedMoves(), "what is quantized again at its scale; products below see the integers"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, in_context, ir, stablehlo
-from hloforge.dialect.operations import integer, integers, operations
+from hloforge.dialect.operations import defining_op, integer, integers, operations
 from hloforge.dialect.traits import ELEMENTWISE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
@@ -238,14 +238,17 @@ def _part(op: ir.Operation, rows: dict[SSAValue, int], first: int, last: int) ->
     """A copy of a loop with some of the rows."""
     made = op.clone()
     pairs = dict(zip(_values(op), _values(made), strict=True))
-    changed = _changed(op)
-    for number in changed:
-        argument, result = op.regions[1].blocks[0].arguments[number], op.results[number]
+    arguments = op.regions[1].blocks[0].arguments
+    own_carries = [
+        n for n, a in enumerate(arguments) if n in _changed(op) or (a in rows and _joined(op, n, rows[a], first, last))
+    ]
+    for number in own_carries:
+        argument, result = arguments[number], op.results[number]
         if argument in rows:
             with ir.InsertionPoint(made):
                 made.operands[number] = _sliced(op.operands[number], rows[argument], first, last)
             pairs[result].set_type(_with_rows(result, rows[argument], last - first))
-    whole = {block.arguments[n] for block in _blocks(op) for n in range(len(op.results)) if n not in changed}
+    whole = {block.arguments[n] for block in _blocks(op) for n in range(len(op.results)) if n not in own_carries}
     for value, d in rows.items():
         if value in pairs and value not in whole:
             pairs[value].set_type(_with_rows(value, d, last - first))
@@ -269,7 +272,29 @@ def _changed(op: ir.Operation) -> list[int]:
     return [n for n, value in enumerate(terminator.operands) if value != body.arguments[n]]
 
 
+def _joined(op: ir.Operation, number: int, d: int, first: int, last: int) -> bool:
+    """Whether what another loop's parts made, and nothing changes, is joined to be a carry: then it is read there."""
+    return _piece(op.operands[number], d, first, last) is not None
+
+
+def _piece(value: SSAValue, d: int, first: int, last: int) -> SSAValue | None:
+    """The operand of a concatenation that is such a part of its result."""
+    joined = defining_op(value, "stablehlo.concatenate")
+    if joined is None or integer(joined, "dimension") != d:
+        return None
+    place = 0
+    for operand in joined.operands:
+        end = place + _dims(operand)[d]
+        if (place, end) == (first, last):
+            return operand
+        place = end
+    return None
+
+
 def _sliced(value: SSAValue, d: int, first: int, last: int) -> SSAValue:
+    piece = _piece(value, d, first, last)
+    if piece is not None:
+        return piece
     dims = _dims(value)
     starts, limits = [0] * len(dims), list(dims)
     starts[d], limits[d] = first, last
@@ -314,8 +339,11 @@ def _split(op: ir.Operation, rows: dict[SSAValue, int]) -> None:
         parts = [_part(op, rows, first, last) for first, last in itertools.pairwise(ends)]
         changed = _changed(op)
         for number, (argument, result) in enumerate(zip(arguments, op.results, strict=True)):
+            if number not in changed:
+                result.replace_all_uses_with(op.operands[number])
+                continue
             found = [Value(part.results[number]) for part in parts]
-            is_part = argument in rows and number in changed
+            is_part = argument in rows
             result.replace_all_uses_with((ops.concat_in_dim(found, rows[argument]) if is_part else found[0]).ir)
     op.erase()
 
