@@ -32,7 +32,8 @@ OF_FILES = {
     "hloforge.signature": "the kind of a signature",
     "hloforge.iree_flags": "a key of the command line's context",
     "hloforge.recurrent": "an operator of PyTorch",
-    "hloforge.recurrent_backward": "an operator of PyTorch",
+    "hloforge.recurrent_layer": "an operator of PyTorch",
+    "hloforge.recurrent_layer_backward": "an operator of PyTorch",
 }
 VALUES = {
     "hloforge.in_bounds": "",
