@@ -223,8 +223,10 @@ def plan(one: Convolution, pieces: int) -> PhasedTiles | None:
     def left_of(axes: tuple[Axis, ...], shift: int, table: int) -> DirectWindows:
         depth = features * math.prod(axis.window for axis in axes)
         windows = tuple(axis.window for axis in axes)
-        source = Windows(axes, windows, features, one.image, one.kernel, tile, single, chunk, copy)
         own = 0 if features == one.inputs else one.inputs
+        source = Windows(
+            axes, windows, features, one.image, one.kernel, tile, single, chunk, copy, is_filled=own > 0
+        )  # fmt: skip
         return DirectWindows(source, depth, tile, arithmetic, chunk, own, height, least, whole, shift, table)
 
     lead = left_of(whole, 0, 0)

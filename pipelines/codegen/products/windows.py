@@ -27,6 +27,7 @@ class Windows:
         windows: weights of each dimension at most.
         tiles: of a chunk.
         is_whole: whether all windows have all weights.
+        is_filled: whether some features are zeros, which have no weights.
         copy: of the image with its padding; None to read the image in place.
     """
 
@@ -40,6 +41,7 @@ class Windows:
     tiles: int
     copy: Copy | None
     is_whole: bool = True
+    is_filled: bool = False
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -57,7 +59,7 @@ class Windows:
         """How many of the last dimensions have weights that follow each other, and features, in both factors."""
         # The stride of features is that of all terms; of one feature it may be any number.
         is_dense = self.copy is not None or self.image.feature == 1
-        if not self.is_whole or not is_dense or self.features % self.arithmetic.group:
+        if not self.is_whole or self.is_filled or not is_dense or self.features % self.arithmetic.group:
             return 0
         in_image, in_kernel = self._pixel_bytes, self.features * self.kernel.input
         found = zip(self.axes, self.windows, self.strides, self.kernel.spatial, strict=True)

@@ -561,6 +561,8 @@ def test_narrow_vectors(orders: tuple[str, str, str]) -> None:
         (3, (axis(5, 2, base=2, low=1, high=1), axis(9, 2, base=2, low=1, high=1)), 24, 8, 1),
         (2, (axis(7, 3, stride=2, low=1, dilation=2), axis(17, 7, base=3, low=4, high=3)), 8, 16, 2),
         (2, (axis(37, 4, base=2, low=2, high=3),), 32, 24, 1),
+        # Of features that fill half of a block, weights of a phase lie as far apart as whole blocks would.
+        (1, (axis(6, 4, base=2, low=2, high=2), axis(11, 4, base=2, low=2, high=2)), 16, 32, 1),
         # Chunks that begin with rows that some phases do not have.
         (3, (axis(10, 3, base=2, low=1, high=1), axis(10, 3, base=2, low=1, high=1)), 64, 32, 1),
         (1, (axis(3, 2, base=2), axis(4, 3, base=2, low=-1), axis(13, 2, base=2, low=1, high=1)), 16, 16, 1),
