@@ -13,7 +13,9 @@ After, every pixel times all weights, of which phases add up those that meet::
     %r = stablehlo.slice (%even and %odd in turn : tensor<8x30x4xf32>)
 
 A phase alone is a convolution whose columns are the output features: with a few of them, vectors are mostly empty, and
-phases of different windows have little in common. All positions together fill vectors. Features are last. Source: the
+phases of different windows have little in common. All positions together fill vectors. Features are last. Others whose
+size is no multiple of the gaps become longer by less than a gap, and what is too much is cut: phases of equal numbers
+of results are computed without the zeros in the gaps. Source: the
 ``col2im`` of Chellapilla, Puri and Simard, "High Performance Convolutional Neural Networks for Document Processing".
 """
 
@@ -24,10 +26,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.emission import emit
+from hloforge.dialect.emission import emit, i64_matrix
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
@@ -94,6 +96,35 @@ def as_shifted_sums(op: ir.Operation) -> Replacement:
     return _in_turn(products, found, image.dims[0], outputs)
 
 
+@pattern("stablehlo.convolution")
+def of_equal_phases(op: ir.Operation) -> Replacement:
+    """One whose size is no multiple of the gaps: a longer one, which has as many results of each phase, is cut."""
+    if not is_static(op) or multiplies_nothing(op):
+        return NoMatch("of unknown or no size")
+    result = Value(op.results[0])
+    if any(Value(value).element_type.name not in ("f32", "f64") for value in (*op.operands, op.results[0])):
+        return NoMatch("sums that are rounded")
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    found = dimensions(op, numbers)
+    if any(one.steps[2] > 1 and one.steps[:2] != (1, 1) for one in found):
+        return NoMatch("strides or windows with gaps")
+    more = [-one.result % one.steps[2] for one in found]
+    if not any(more):
+        return NoMatch("phases of equal numbers of results")
+    sizes = list(result.dims)
+    for count, d in zip(more, numbers.output_spatial_dimensions, strict=True):
+        sizes[d] += count
+    edges = [[one.low, one.high + count] for one, count in zip(found, more, strict=True)]
+    attributes = {name: op.attributes[name] for name in op.attributes} | {"padding": i64_matrix(edges, 2)}
+    made: Any = ir.Operation.create(
+        "stablehlo.convolution",
+        results=[ir.RankedTensorType.get(sizes, ir.RankedTensorType(result.ir.type).element_type)],
+        operands=list(op.operands),
+        attributes=attributes,
+    )
+    return [ops.slice(Value(made.results[0]), [0] * len(sizes), list(result.dims))]
+
+
 def _in_turn(products: Value, found: Sequence[Dimension], batch: int, outputs: int) -> Value:
     """The result: phases along each dimension take turns.
 
@@ -148,4 +179,4 @@ class LegalizeTransposedConvolutions(PatternPass):
 
     name: ClassVar[str] = "legalize-transposed-convolutions"
     requires: ClassVar[Facts] = NORMALIZED
-    patterns: ClassVar[tuple[Pattern, ...]] = as_shifted_sums
+    patterns: ClassVar[tuple[Pattern, ...]] = as_shifted_sums + of_equal_phases

@@ -52,3 +52,18 @@ def test_reversed_windows_and_one_dimension() -> None:
         return lax.conv_transpose(x, w, (3,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"), transpose_kernel=True)
 
     check(function, normal(2, 9, 12), normal(5, 4, 12, dtype=np.float64).astype(np.float32))
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize(
+    ("gaps", "padding"), [((2, 2), [(2, 2), (2, 2)]), ((3, 1), [(4, 3), (1, 1)]), ((2, 3), [(0, 1)] * 2)]
+)
+def test_sizes_that_are_no_multiple_of_the_gaps(groups: int, gaps: Any, padding: Any) -> None:
+    """With features first, a longer result is cut, and nothing is multiplied by the gaps."""
+
+    def function(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(
+            x, w, (1, 1), padding, lhs_dilation=gaps, dimension_numbers=_FIRST, feature_group_count=groups
+        )
+
+    check(function, normal(2, 16, 9, 11), normal(12, 16 // groups, 3, 3))
