@@ -14,6 +14,7 @@ from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedRes
 from hloforge.pipelines.codegen.passes.byte_tables import LegalizeByteTables
 from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
+from hloforge.pipelines.codegen.passes.factor_scales import LegalizeFactorScales
 from hloforge.pipelines.codegen.passes.few_bins import LegalizeFewBins
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.grouped_products import LegalizeGroupedProducts
@@ -130,6 +131,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeQuantizedMoves(), "what is quantized again at its scale; products below see the integers"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
+    Stage(LegalizeFactorScales(), "products of floats alone; scales of integers are part of the products above"),
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
     Stage(LegalizeKnownGathers(), "indices as decompositions leave them; views for the passes below"),
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),

@@ -33,7 +33,7 @@ from hloforge.pipelines.codegen.passes.known_divisors import known_number
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
-_INTEGERS = {"u8": np.uint8, "s8": np.int8, "u16": np.uint16, "s16": np.int16}
+_INTEGERS: dict[str, Any] = {"u8": np.uint8, "s8": np.int8, "u16": np.uint16, "s16": np.int16}
 # Operations, each with how many of its first operands are elements; the others say where they are.
 _MOVES = {
     **dict.fromkeys(("transpose", "reshape", "slice", "reverse", "broadcast_in_dim", "dynamic_slice", "gather"), 1),
@@ -88,11 +88,14 @@ def _quantized(op: ir.Operation) -> tuple[SSAValue, _Units] | None:
     if Value(value).element_type.name != "f32":
         return None
     limits, zero = np.iinfo(_INTEGERS[element]), 0.0
-    while (inner := defining_op(value)) is not None:
+    for _ in range(_DEEP):
+        inner = defining_op(value)
+        if inner is None:
+            return None
         match inner.name:
             case "stablehlo.clamp":
-                bounds = known_number(inner.operands[0]), known_number(inner.operands[2])
-                if bounds != (limits.min, limits.max):
+                low, high = known_number(inner.operands[0]), known_number(inner.operands[2])
+                if low != limits.min or high != limits.max:
                     return None
                 value = inner.operands[1]
             case "stablehlo.maximum" | "stablehlo.minimum":
