@@ -278,6 +278,8 @@ class _Grown:
         first = _row_dims(op)
         if self.rows.dims(result.shape) != first or prod(result.shape[first:]) < _LEAST_COLUMNS:
             return False
+        if not _has_rows_of_a_matrix(op, first):
+            return False
         lhs, rhs = (base_of(operand, self.in_memory) for operand in op.operands)
         if lhs in self.made and lhs.elements != op.operands[0].elements:
             return False
@@ -443,6 +445,16 @@ def _numbers(op: Op) -> stablehlo.DotDimensionNumbers:
 def _row_dims(op: Op) -> int:
     """How many first dimensions of a product's result are its batch and the left factor's own."""
     return op.operands[0].rank - len(_numbers(op).lhs_contracting_dimensions)
+
+
+def _has_rows_of_a_matrix(op: Op, first: int) -> bool:
+    """Whether rows that follow each other are of one matrix: those of a batch of single rows have factors of their own.
+
+    Args:
+        first: how many first dimensions of the result are rows.
+    """
+    batch = len(_numbers(op).lhs_batching_dimensions)
+    return prod(op.result.shape[batch:first]) > 1
 
 
 def _has_rows_first(op: Op) -> bool:

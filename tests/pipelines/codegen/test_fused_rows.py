@@ -263,6 +263,19 @@ def test_all_steps_of_rows_are_shared_out_together() -> None:
     assert [dispatch.workgroups > 1 for dispatch in made.dispatches] == [True]
 
 
+@pytest.mark.parametrize("batch", [(600,), (4, 150), (4, 160, 1)])
+def test_single_rows_of_a_batch_have_factors_of_their_own(batch: tuple[int, ...]) -> None:
+    """One query for each head, and scores of sampled words: what follows each other is no rows of one matrix."""
+    queries = normal(*batch, 9)
+    keys = normal(*(size for size in batch if size > 1), 40, 9)
+
+    def probabilities(queries: Any, keys: Any) -> Any:
+        scores = jnp.einsum("abqd,abkd->abqk" if len(batch) > 2 else "...d,...kd->...k", queries, keys)
+        return jax.nn.softmax(scores), jnp.tanh(scores).sum(-1)
+
+    check(probabilities, queries, keys)
+
+
 def test_small_arrays_are_not_fused() -> None:
     assert not _fused(lambda x: jax.nn.softmax(x, -1), normal(8, 64))
 
