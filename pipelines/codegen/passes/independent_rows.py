@@ -361,7 +361,7 @@ class LegalizeIndependentRows(Pass):
         with in_context(module):
             for op in operations(module, {_WHILE}):
                 # In another loop's body one would run after the other.
-                is_outer = op.parent.name == "func.func"
+                is_outer = op.parent is not None and op.parent.name == "func.func"
                 rows = _rows_of(op) if is_outer else None
                 if rows is not None:
                     _split(op, rows)

@@ -71,11 +71,13 @@ class _Loop:
 
     @property
     def condition(self) -> ir.Block:
-        return self.op.regions[0].blocks[0]
+        block: ir.Block = self.op.regions[0].blocks[0]
+        return block
 
     @property
     def body(self) -> ir.Block:
-        return self.op.regions[1].blocks[0]
+        block: ir.Block = self.op.regions[1].blocks[0]
+        return block
 
     @property
     def kept(self) -> list[SSAValue]:
@@ -250,12 +252,13 @@ def _total(one: _Sum, whole: dict[SSAValue, Value]) -> Value:
 
 def _product(op: ir.Operation, left: Value, right: Value) -> Value:
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    names = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
-    shifted = {f"{name}_dimensions": [d + 1 for d in getattr(numbers, f"{name}_dimensions")] for name in names}
-    for name in names[2:]:
-        shifted[f"{name}_dimensions"].insert(0, 0)
     attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(**shifted)
+    attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        lhs_batching_dimensions=[d + 1 for d in numbers.lhs_batching_dimensions],
+        rhs_batching_dimensions=[d + 1 for d in numbers.rhs_batching_dimensions],
+        lhs_contracting_dimensions=[0, *(d + 1 for d in numbers.lhs_contracting_dimensions)],
+        rhs_contracting_dimensions=[0, *(d + 1 for d in numbers.rhs_contracting_dimensions)],
+    )
     return Value(ir.Operation.create(_DOT, [op.results[0].type], [left.ir, right.ir], attributes).result)
 
 
