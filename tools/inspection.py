@@ -27,7 +27,7 @@ from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
 from hloforge.runtime.debug.memory_estimate import shape_bytes
 from hloforge.runtime.replicas.calls import grid_of_manifest
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 from hloforge.tools import terminal
 from hloforge.tools.quantities import bytes_text
 

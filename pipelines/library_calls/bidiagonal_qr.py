@@ -25,6 +25,7 @@ from hloforge.pipelines.library_calls.tridiagonal_ql import (
     D,
     E,
     epsilon_of,
+    negligible,
     put,
     results,
     rotation,
@@ -103,12 +104,7 @@ def _iterated(state: Rows, n: int, top: int, columns: int) -> Rows:
 
 def _start_of_block(state: Rows, end: Value, top: int) -> Value:
     """One beyond the last i < end with a negligible e[i], or 0."""
-    d, e = ops.abs(state.vector(top + D).re), ops.abs(state.vector(top + E).re)
-    epsilon = epsilon_of(d)
-    following = ops.concat_in_dim([d[1:], d[:1]], 0)
-    places = ops.iota("s32", d.dims, 0)
-    # The second term ends the work on a block of rounding errors.
-    is_small = e <= (d + following) * (epsilon / 2) + epsilon / 16
+    places, is_small = negligible(state, top)
     return ops.reduce(ops.select(is_small & (places < end), places + 1, full(places, 0)), 0, ops.max, [0])
 
 

@@ -120,13 +120,17 @@ def _iterated(state: Rows, n: int, top: int, columns: int) -> Rows:
 
 def _end_of_block(state: Rows, start: Value, n: int, top: int) -> Value:
     """The first i >= start with a negligible e[i]."""
+    places, is_small = negligible(state, top)
+    return ops.reduce(ops.select(is_small & (places >= start), places, full(places, n - 1)), n - 1, ops.min, [0])
+
+
+def negligible(state: Rows, top: int) -> tuple[Value, Value]:
+    """The numbers of the places of a row, and where E is negligible beside the diagonal."""
     d, e = ops.abs(state.vector(top + D).re), ops.abs(state.vector(top + E).re)
     epsilon = epsilon_of(d)
     following = ops.concat_in_dim([d[1:], d[:1]], 0)
-    places = ops.iota("s32", d.dims, 0)
     # The second term ends the work on a block of rounding errors.
-    is_small = e <= (d + following) * (epsilon / 2) + epsilon / 16
-    return ops.reduce(ops.select(is_small & (places >= start), places, full(places, n - 1)), n - 1, ops.min, [0])
+    return ops.iota("s32", d.dims, 0), e <= (d + following) * (epsilon / 2) + epsilon / 16
 
 
 def epsilon_of(value: Value) -> float:

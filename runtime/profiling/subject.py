@@ -14,7 +14,8 @@ from hloforge.runtime.artifact.code_signing import verified
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.profiling.capture import Subject
-from hloforge.runtime.session.session import load, read_manifest, weights_near
+from hloforge.runtime.session.modules import read_manifest, weights_near
+from hloforge.runtime.session.session import load
 
 _HEAD = 8
 

@@ -34,7 +34,8 @@ from hloforge.runtime.replicas.calls import Device, check_grid, grid_of_manifest
 from hloforge.runtime.replicas.communicator import TIMEOUT, Threads
 from hloforge.runtime.session.convention import leaf_values, nest_results, result_leaves
 from hloforge.runtime.session.feeds import Feeds, feed_functions
-from hloforge.runtime.session.session import Session, load, read_manifest
+from hloforge.runtime.session.modules import read_manifest
+from hloforge.runtime.session.session import Session, load
 from hloforge.runtime.session.timed import TimedCall
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from hloforge.runtime.artifact.bucket_file import BucketTable, weights_in
 from hloforge.runtime.artifact.functions import function as named
 from hloforge.runtime.session.convention import leaf_values
 from hloforge.runtime.session.feeds import Feeds
-from hloforge.runtime.session.session import Session, loaded, weights_near
+from hloforge.runtime.session.modules import weights_near
+from hloforge.runtime.session.session import Session, loaded
 
 # The program of a bucket, and the cuts of its results.
 Loaded: TypeAlias = tuple[Session, tuple[tuple[int, int], ...]]

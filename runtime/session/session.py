@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -18,17 +16,15 @@ import numpy as np
 
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
 from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
-from hloforge.dialect.program import ENTRY, Signature
+from hloforge.dialect.program import Signature
 from hloforge.pipelines.weight_names import WEIGHTS
 from hloforge.runtime.artifact import bundle
 from hloforge.runtime.artifact.bucket_file import table_of, weights_in
-from hloforge.runtime.artifact.code_signing import Key, Verified, verified
+from hloforge.runtime.artifact.code_signing import Key, verified
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.artifact.functions import function as named, functions_of
-from hloforge.runtime.artifact.manifest import DISPATCHES_KEY, REFLECTION_KEY, Manifest
-from hloforge.runtime.artifact.manifest_check import check_manifest
-from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
-from hloforge.runtime.artifact.vm_modules import ADVICE as _ADVICE, vm_module
+from hloforge.runtime.artifact.functions import function as named
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.artifact.vm_modules import ADVICE as _ADVICE
 from hloforge.runtime.artifact.weights import provider, provider_of
 from hloforge.runtime.compile.targets import KINDS, Target
 from hloforge.runtime.devices import devices
@@ -51,6 +47,7 @@ from hloforge.runtime.session.convention import (
 )
 from hloforge.runtime.session.deadlines import Deadline
 from hloforge.runtime.session.feeds import Feeds, Queue, feed_functions
+from hloforge.runtime.session.modules import dispatch_names_of, entry_of, manifest_of, module_for, weights_near
 from hloforge.runtime.session.small_calls import SmallCalls
 from hloforge.runtime.session.timed import TimedCall
 
@@ -153,78 +150,9 @@ def loaded(
     """The session of a vmfb that was let in; arguments as of ``load``."""
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
-    session = Session(_module_for(source, device, here), device, threads, weights, found, feeds, deadline)
+    session = Session(module_for(source, device, here), device, threads, weights, found, feeds, deadline)
     session.call_natively(source)
     return session
-
-
-def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
-    """The folder or file where the weights of a program are looked for."""
-    if isinstance(source, Executable):
-        return source.weights or Path()
-    if isinstance(source, bytes):
-        return source.folder if isinstance(source, Verified) else Path()
-    return Path(source).parent
-
-
-def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
-    """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
-    here = isinstance(source, Executable)
-    source = verified(source.vmfb if isinstance(source, Executable) else source, compiled_here=here)
-    module = vm_module(source, here)
-    manifest = _manifest(_entry(module))
-    others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
-    if (table := table_of(source)) is not None:
-        manifest = table.manifest
-    manifest = replace(manifest, functions=functions_of(source))
-    return replace(manifest, targets=(manifest.target, *others)) if others else manifest
-
-
-def _module_for(source: str | PathLike[str] | bytes, device: str | None, here: bool) -> Any:
-    """The module of a file; of several targets in it, of the first that runs on the device, or anywhere here."""
-    first = vm_module(source, here)
-    entries = bundle.appended(source)
-    if not entries:
-        return first
-    targets = [Target.parse(_manifest(_entry(first)).target), *map(bundle.target_of, entries)]
-    number = bundle.choose(targets, device)
-    # A part of a file that was let in.
-    return vm_module(bundle.read_entry(source, entries[number - 1]), True) if number else first
-
-
-def _entry(module: Any) -> Any:
-    """The function ``main``; the caller keeps the module alive."""
-    entry = module.lookup_function(ENTRY)
-    if entry is None:
-        names = [name for name in module.function_names if not name.startswith("__")]
-        raise LoadError(f"the vmfb has no function {ENTRY}", hint=f"it has: {', '.join(names)}")
-    return entry
-
-
-def _manifest(entry: Any) -> Manifest:
-    try:
-        reflection = entry.reflection
-    except FAILURES as error:
-        raise LoadError(f"the vmfb is damaged: {reason(error)}", hint=_ADVICE) from None
-    if reflection.get("iree.abi.model", "sync") != "sync":
-        raise LoadError(
-            f"{ENTRY} of the vmfb is asynchronous", hint="compile it without --iree-execution-model=async-external"
-        )
-    if REFLECTION_KEY in reflection:
-        manifest = Manifest.from_json(reflection[REFLECTION_KEY])
-        check_manifest(manifest, reflection.get("iree.abi.declaration", ""))
-        return manifest
-    return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
-
-
-def _dispatch_names(entry: Any) -> dict[str, str]:
-    """As the vmfb says it; none where it says something else."""
-    try:
-        found = json.loads(entry.reflection.get(DISPATCHES_KEY, "{}"))
-    except (*FAILURES, ValueError, RecursionError):
-        return {}
-    pairs = found.items() if isinstance(found, dict) else ()
-    return {kernel: name for kernel, name in pairs if isinstance(name, str)}
 
 
 class _Closed:
@@ -270,9 +198,9 @@ class Session(Background):
     ) -> None:
         self.feeds = feeds or Feeds()
         self._deadline = Deadline(deadline) if deadline is not None else None
-        entry = _entry(module)
-        self._take_manifest(_manifest(entry))
-        self.dispatch_names = _dispatch_names(entry)
+        entry = entry_of(module)
+        self._take_manifest(manifest_of(entry))
+        self.dispatch_names = dispatch_names_of(entry)
         threads = threads if threads is not None else self.manifest.threads or None
         self.device = driver or self.manifest.device or _driver_of(self.manifest, threads)
         if self.device == "local-task" and self.manifest.is_generated and self.manifest.host_calls:

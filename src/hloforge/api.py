@@ -28,7 +28,7 @@ from hloforge.runtime.host.host import has_functions
 from hloforge.runtime.options import CommonFields, CompileFields, CompileOptions
 from hloforge.runtime.replicas.communicator import TIMEOUT
 from hloforge.runtime.replicas.replicas import Replicas
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 
 # A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).

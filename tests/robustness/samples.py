@@ -21,7 +21,7 @@ from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
 from hloforge.runtime.compile.cache import Entry
 from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 from hloforge.runtime.tuning.tuned_profile import Profile
 from hloforge.tools.forms import translate
 from tests.robustness import models

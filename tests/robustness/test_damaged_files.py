@@ -20,7 +20,7 @@ from hloforge.importers.exported_program import vet
 from hloforge.runtime.artifact import weights
 from hloforge.runtime.codegen_fixes import bytecode
 from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 from tests.robustness.forks import in_fork, in_spawned
 
 TEXT = """HloModule product

@@ -9,7 +9,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import Error, LoadError
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 from tests.robustness.lying_manifests import compiled, lies, manifest_of, with_manifest
 
 PROGRAM = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 import hloforge
 from hloforge.runtime.artifact import code_signing
 from hloforge.runtime.compile import cache
-from hloforge.runtime.session import session as sessions
+from hloforge.runtime.session import modules, session
 from hloforge.tools.main import cli
 
 X = np.ones(4, np.float32)
@@ -117,12 +117,12 @@ def test_the_bytes_that_were_checked_are_those_that_are_loaded(
         vmfb.write_bytes(made[1])
         return found
 
-    monkeypatch.setattr(sessions, "verified", exchanged)
+    monkeypatch.setattr(session, "verified", exchanged)
     np.testing.assert_array_equal(hloforge.load(vmfb, public_keys=tmp_path / "key.pub")(X), X + X)
 
 
 def test_nothing_of_a_refused_file_reaches_iree(vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "vm_module", lambda *given: pytest.fail("IREE was asked"))
+    monkeypatch.setattr(modules, "vm_module", lambda *given: pytest.fail("IREE was asked"))
     with pytest.raises(hloforge.LoadError, match="not signed"):
         hloforge.load(vmfb, public_keys=tmp_path / "stranger.pub")
 
@@ -230,7 +230,7 @@ def test_no_vmfb_reaches_iree_unasked(vmfb: Path, tmp_path: Path, monkeypatch: p
     """The door itself asks, whoever comes through it; what this process compiled is exempt."""
     monkeypatch.setenv(code_signing.VARIABLE, str(tmp_path / "stranger.pub"))
     for source in (vmfb, str(vmfb), vmfb.read_bytes()):
-        for read in (sessions.read_manifest, sessions.vm_module):
+        for read in (modules.read_manifest, modules.vm_module):
             with pytest.raises(hloforge.LoadError, match="sign"):
                 read(source)
-    assert sessions.read_manifest(hloforge.compile(TEXT)).name == "m"
+    assert modules.read_manifest(hloforge.compile(TEXT)).name == "m"

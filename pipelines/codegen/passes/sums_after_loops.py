@@ -33,9 +33,10 @@ from hloforge.dialect.mlir import SSAValue, in_context, ir, stablehlo
 from hloforge.dialect.operations import defining_op, integers, operations
 from hloforge.dialect.regions import clone_with
 from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import is_static
+from hloforge.pipelines.codegen.passes.known_divisors import known_number
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.workarounds.constant_folds import number_of
 
 _WHILE, _DOT, _REDUCE, _ADD = "stablehlo.while", "stablehlo.dot_general", "stablehlo.reduce", "stablehlo.add"
 _MOVES = frozenset({"stablehlo.transpose", "stablehlo.reshape"})
@@ -95,12 +96,12 @@ def _counted(op: ir.Operation) -> _Loop | None:
         return None
     number = counter.arg_number
     step = defining_op(_last(body).operands[number], _ADD)
-    if step is None or step.operands[0] != body.arguments[number] or number_of(step.operands[1]) != 1:
+    if step is None or step.operands[0] != body.arguments[number] or known_number(step.operands[1]) != 1:
         return None
-    turns = number_of(bound)
-    if number_of(op.operands[number]) != 0 or not isinstance(turns, int) or turns < 2:
+    turns = known_number(bound)
+    if known_number(op.operands[number]) != 0 or turns is None or turns < 2 or not turns.is_integer():
         return None
-    return _Loop(op, turns, number)
+    return _Loop(op, int(turns), number)
 
 
 def _last(block: ir.Block) -> ir.Operation:
@@ -128,7 +129,7 @@ def _added(loop: _Loop, number: int, value: SSAValue) -> SSAValue | None:
     """What a turn adds to a carry that nothing else reads."""
     argument = loop.body.arguments[number]
     add = defining_op(value, _ADD)
-    if add is None or add.block != loop.body or not _is_known(value) or Value(value).element_type.name not in _FLOATS:
+    if add is None or add.block != loop.body or not is_static(add) or Value(value).element_type.name not in _FLOATS:
         return None
     if _uses(argument) != 1 or _uses(value) != 1 or _uses(loop.condition.arguments[number]):
         return None
@@ -153,7 +154,7 @@ def _source(value: SSAValue, body: ir.Block) -> tuple[list[ir.Operation], ir.Ope
 
 def _is_worth(product: ir.Operation, loop: _Loop) -> bool:
     factors = list(product.operands)
-    if any(not _is_of_turn(factor, loop.body) or not _is_known(factor) for factor in factors):
+    if not is_static(product) or not all(_is_of_turn(factor, loop.body) for factor in factors):
         return False
     types = {Value(value).element_type.name for value in (*factors, product.results[0])}
     if len(types) > 1 or "algorithm" in product.attributes:
@@ -171,11 +172,7 @@ def _adds(reduce: ir.Operation) -> bool:
     (result,) = reduce.results if len(reduce.results) == 1 else (None,)
     first, *others = reduce.regions[0].blocks[0].operations
     is_sum = len(others) == 1 and first.operation.name == _ADD
-    return result is not None and is_sum and number_of(reduce.operands[1]) == 0
-
-
-def _is_known(value: SSAValue) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape
+    return result is not None and is_sum and known_number(reduce.operands[1]) == 0
 
 
 def _elements(value: SSAValue) -> int:

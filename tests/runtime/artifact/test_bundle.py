@@ -15,7 +15,7 @@ from hloforge.runtime.artifact import bundle
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.devices import drivers
 from hloforge.runtime.devices.drivers import Device, Driver
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 
 SOURCE = """func.func @main(%a: tensor<16x8xf32>, %b: tensor<8x16xf32>) -> tensor<16x16xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]

@@ -16,7 +16,8 @@ from hloforge.runtime.artifact.manifest import FORMAT, Manifest
 from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
 from hloforge.runtime.codegen_fixes.bytecode import with_moves
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.session.session import load, read_manifest
+from hloforge.runtime.session.modules import read_manifest
+from hloforge.runtime.session.session import load
 
 SIGNATURE = Signature(
     (

@@ -15,7 +15,8 @@ import pytest
 from hloforge.dialect.errors import ArgumentError, ExecutionError, LoadError, OptionError
 from hloforge.runtime.compile import iree
 from hloforge.runtime.devices import devices
-from hloforge.runtime.session.session import load, read_manifest
+from hloforge.runtime.session.modules import read_manifest
+from hloforge.runtime.session.session import load
 
 X = np.array([1, 2, -0.0, np.inf], np.float32)
 

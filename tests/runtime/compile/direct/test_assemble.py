@@ -24,7 +24,7 @@ from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.compile.direct.assemble import vmfb
 from hloforge.runtime.compile.direct.host import DirectError, unavailable
-from hloforge.runtime.session.session import read_manifest
+from hloforge.runtime.session.modules import read_manifest
 from tests.runtime.compile.direct.programs import ELEMENTS, array, loop, manifest, sum_of, whole
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable())
