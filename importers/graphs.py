@@ -26,12 +26,14 @@ class Importing:
         entry: the block of ``main``.
         where: the names of the nodes that are being imported with their numbers, outermost first.
         columns: what the columns of a tensor stand for, by its name.
+        ranges: the least and the greatest number of scalars that loops count, by their ``ir.Value``.
     """
 
     file: str
     entry: Any
     where: list[tuple[str, int]] = field(default_factory=list)
     columns: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
+    ranges: dict[Any, tuple[int, int]] = field(default_factory=dict)
 
     def location(self) -> Any:
         """The MLIR location of the node that is being imported: its name, and its number for a line."""

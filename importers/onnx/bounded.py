@@ -75,12 +75,16 @@ def axis_after(node: Node, handler: Any, bounded: Mapping[int, Bounded]) -> int 
 def compacted(mask: Value) -> tuple[Value, Value]:
     """The positions of the true elements of a vector, ascending and padded with 0, and their number, both s32."""
     (extent,) = mask.dims
-    ones = cast(mask, "s32")
-    counts = ops.reduce_window(ones, 0, ops.add, [extent], padding=[(extent - 1, 0)])
-    places = ops.reshape(ops.select(mask, counts - 1, fill([extent], extent, "s32")), [extent, 1])
+    places = ops.reshape(ops.select(mask, running(mask) - 1, fill([extent], extent, "s32")), [extent, 1])
     layout = ops.ScatterDimensionNumbers([], [0], [0], 1)
     found = ops.scatter(fill([extent], 0, "s32"), places, numbers([extent], 0), lambda _, new: new, layout)
-    return found, ops.reduce(ones, 0, ops.add, [0])
+    return found, ops.reduce(cast(mask, "s32"), 0, ops.add, [0])
+
+
+def running(mask: Value) -> Value:
+    """How many elements of a vector are true up to each, itself included, s32."""
+    (extent,) = mask.dims
+    return ops.reduce_window(cast(mask, "s32"), 0, ops.add, [extent], padding=[(extent - 1, 0)])
 
 
 def coordinates(places: Value, dims: Sequence[int]) -> list[Value]:

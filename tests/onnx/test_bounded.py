@@ -83,6 +83,20 @@ def test_uses_without_a_rule_are_compiled_for_the_elements() -> None:
     _agrees(_model(nodes, [x], [sums], one=np.int64(1)), {"x": np.float32([0, 1, 0, 2, 3])}, of_elements=True)
 
 
+def test_distinct_elements_are_found_when_called() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])
+    nodes = [
+        helper.make_node("Unique", ["x"], ["ascending", "first", "number", "count"]),
+        helper.make_node("Unique", ["x"], ["in_order", "first_", "number_", "count_"], sorted=0),
+        helper.make_node("Mul", ["ascending", "two"], ["doubled"]),
+    ]
+    names = [name for node in nodes for name in node.output]
+    rng = np.random.default_rng(0)
+    samples = [{"x": np.float32(rng.integers(-most, most + 1, (3, 4)))} for most in (0, 1, 3, 100)]
+    samples.append({"x": np.float32([[0.0, -0.0, 2, 1], [-0.0, 2, np.inf, -np.inf], [1, 0.0, np.inf, 7]])})
+    _agrees(_model(nodes, [x], names, two=np.float32(2)), *samples)
+
+
 @pytest.mark.parametrize("center", (0, pytest.param(1, marks=pytest.mark.slow)))
 def test_boxes_are_suppressed(center: int) -> None:
     rng = np.random.default_rng(center)

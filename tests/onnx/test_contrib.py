@@ -84,12 +84,16 @@ GATED = {
 }
 WORDS = [RANDOM.integers(-999, 999, dims).astype(np.int16) for dims in ((3, 4), (4, 5))]
 BOXES = np.float32([[0, 0, 9, 9], [1.5, 2.2, 6.3, 8.9], [-2, -1, 30, 4]])
+REGIONS = np.float32(
+    [[0, 0, 0, 11, 9], [1, 1.5, 2.5, 6.3, 8.9], [1, -4, -1, 30, 4], [0, 20, 20, 30, 40], [1, 3, 3, 2, 1]]
+)
 # Parts of an image, of which one is partly beside it.
 PARTS = np.float32([[0, 0, 1, 1], [0.1, 0.22, 0.63, 0.89], [-0.2, 0.3, 0.5, 1.3]])
 PLACES = RANDOM.integers(0, 16, (3, 2, 5))
 LONG_TABLES = (np.tile(TABLES[0], 5), np.tile(TABLES[1], 5))
 # Inputs that say sizes.
 FIXED = {
+    "ConvTransposeWithDynamicPads": {"x2"},
     "CropAndResize": {"x3"}, "ExpandDims": {"x1"}, "GroupQueryAttention": {"x6"}, "Pow": {"x1"}, "Resize": {"x2"},
     "MatMulNBits": {"x1", "x2", "x3"},  # of other weights onnxruntime quantizes no rows
 }  # fmt: skip
@@ -116,6 +120,24 @@ CASES = [
         s32([1, 2, 0], [3, 3, 4]), None, f32(6, 8), f32(7, 8), None, *ROW, None, s32([2, 1, 0], [4, 5, 6]),
         outputs=2,
     ),
+    case(
+        "QEmbedLayerNormalization",
+        s32([1, 2, 0], [3, 3, 4]), s32([0, 1, 0], [1, 1, 0]), u8(6, 8), u8(7, 8), u8(2, 8), u8(8), u8(8),
+        s32([1, 1, 0], [1, 1, 1]), *map(scale, (0.02, 0.03, 0.01, 0.04, 0.05)), *map(U, (120, 3, 77, 200, 9)),
+        outputs=2,
+    ),
+    case(
+        "QEmbedLayerNormalization",
+        s32([1, 2, 0], [3, 3, 4]), None, s8(6, 8), s8(7, 8), None, s8(8), s8(8), None,
+        *map(scale, (0.02, 0.03)), None, scale(0.04), scale(0.05), Z(0), Z(3), None, Z(-4), Z(5),
+        outputs=2,
+    ),
+    case("MurmurHash3", s32([1, -2, 0], [3, 77, 4])),
+    case("MurmurHash3", s64([1, -2, 1 << 40]), positive=0, seed=7),
+    case("MurmurHash3", f32(3, 4), seed=42),
+    case("MurmurHash3", f32(3, 4).astype(np.float64)),
+    case("Unique", np.float32([2, 1, 1, 3, 4, 3, -0.0, 7, 0.0, 2]), outputs=3),
+    case("Unique", np.float32([5]), outputs=3),
     case("FusedMatMul", f32(2, 4, 3), f32(2, 5, 4), alpha=0.5, transA=1, transB=1),
     case("FusedMatMul", f32(4, 2, 3), f32(2, 3, 5), transBatchA=1),
     case("FusedGemm", f32(4, 3), f32(5, 4), f32(5), transA=1, transB=1, alpha=0.5, beta=2.0, activation="Relu"),
@@ -264,6 +286,11 @@ CASES = [
     case("NhwcMaxPool", u8(1, 8, 8, 3), kernel_shape=[2, 2], strides=[2, 2], pads=[1, 0, 0, 1]),
     case("MatMulInteger16", WORDS[0], WORDS[1]),
     case("QLinearConv", u8(1, 8, 8, 3), *PAIR, s8(4, 3, 3, 3), scale(0.01), Z(0), scale(0.05), U(128), channels_last=1),
+    case(
+        "ConvTransposeWithDynamicPads", f32(2, 4, 5, 6), f32(4, 3, 3, 2), s64(1, 0, 0, 1), f32(3), strides=[2, 1],
+        kernel_shape=[3, 2],
+    ),
+    case("ConvTransposeWithDynamicPads", f32(1, 4, 7), f32(4, 2, 3), s64(1, 1), kernel_shape=[3], group=2),
     case("GridSample", f32(1, 2, 5, 5), np.tanh(f32(1, 4, 4, 2))),
     case("Trilu", f32(3, 4), np.array(1), upper=0),
     # ONNX's own, where its tests are silent.
@@ -273,6 +300,8 @@ CASES = [
         activation_beta=[0.1, 0.6],
     ),
     case("Resize", f32(1, 2, 5, 7), None, np.float32([1, 1, 0.6, 2.3]), domain="", nearest_mode="floor"),
+    case("MaxRoiPool", f32(2, 3, 10, 12), REGIONS, domain="", pooled_shape=[3, 2]),
+    case("MaxRoiPool", f32(2, 3, 10, 12), REGIONS, domain="", pooled_shape=[8, 4], spatial_scale=0.3),
     case("RoiAlign", f32(2, 3, 10, 12), BOXES, s64(0, 1, 1), domain="", output_height=3, spatial_scale=0.7),
     case("RoiAlign", f32(2, 3, 10, 12), BOXES, s64(0, 1, 1), domain="", output_height=3, output_width=2, mode="max"),
     case(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
@@ -15,7 +17,7 @@ from hloforge.importers.onnx.operators.convolution import convolve, with_bias
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.roundings import rounds_once, sums_in, widened
 from hloforge.importers.onnx.window_attributes import windows_of
-from hloforge.importers.tensors import broadcast_to, cast, matmul, mean, take, together, total
+from hloforge.importers.tensors import broadcast_to, cast, matmul, mean, take, together, total, window
 
 MICROSOFT = "com.microsoft"
 
@@ -82,6 +84,29 @@ def activated(node: Node, x: Value) -> Value:
     raise UnsupportedError(f"the activation {name!r} is not imported")
 
 
+@operator("MurmurHash3", domain=MICROSOFT)
+def murmur_hash(node: Node) -> Value:
+    """The hash of 32 bits of each number's bytes, as MurmurHash3_x86_32 computes it."""
+    x, row = node.value(0), "u32" if node.attribute("positive", 1) else "s32"
+    words = ops.bitcast_convert_type(x, "u32")
+    blocks = [words]
+    if words.rank > x.rank:
+        blocks = [ops.reshape(window(words, x.rank, part, part + 1), x.dims) for part in range(words.dims[-1])]
+    state = full(blocks[0], int(node.attribute("seed", 0)) & 0xFFFFFFFF)
+    for block in blocks:
+        mixed = _turned(block * 0xCC9E2D51, 15) * 0x1B873593
+        state = _turned(state ^ mixed, 13) * 5 + 0xE6546B64
+    state = state ^ (4 * len(blocks))
+    state = (state ^ ops.shift_right_logical(state, 16)) * 0x85EBCA6B
+    state = (state ^ ops.shift_right_logical(state, 13)) * 0xC2B2AE35
+    return ops.bitcast_convert_type(state ^ ops.shift_right_logical(state, 16), row)
+
+
+def _turned(words: Value, count: int) -> Value:
+    """The bits of words of 32 bits turned to the left."""
+    return ops.shift_left(words, count) | ops.shift_right_logical(words, 32 - count)
+
+
 # Rows ---------------------------------------------------------------------------------------------------------------
 
 
@@ -143,15 +168,26 @@ def _rms(x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Valu
 @operator("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_norm(node: Node) -> Any:
     """The sum of the embeddings of words, positions and segments, normalized; and how many words each mask has."""
+    return embedded(node, lambda _, x: widened(x), node.value(8) if node.has(8) else None, node.row(2))
+
+
+def embedded(node: Node, real: Callable[[int, Value], Value], places: Value | None, row: ElementType) -> Any:
+    """The outputs of an embedding of words (input 0), which is normalized.
+
+    Args:
+        real: from the number of an input (a table, the scale or the bias) and elements of it to floats.
+        places: of the words; None if they count from 0.
+        row: the element type of the result.
+    """
     words = node.value(0)
     batch, length = words.dims
-    places = node.value(8) if node.has(8) else ops.iota("s32", [1, length], 1)
-    row = node.row(2)
-    combined = widened(take(node.value(2), words, 0))
-    combined = combined + spread_row(take(node.value(3), places, 0), combined)
+    places = ops.iota("s32", [1, length], 1) if places is None else places
+    combined = real(2, take(node.value(2), words, 0))
+    combined = combined + spread_row(real(3, take(node.value(3), places, 0)), combined)
     if node.has(1) and node.has(4):
-        combined = combined + spread_row(take(node.value(4), node.value(1), 0), combined)
-    result, _, _ = layer_normal(combined, node.value(5), node.value(6), float(node.attribute("epsilon", 1e-12)))
+        combined = combined + spread_row(real(4, take(node.value(4), node.value(1), 0)), combined)
+    scale, bias = (real(number, node.value(number)) for number in (5, 6))
+    result, _, _ = layer_normal(combined, scale, bias, float(node.attribute("epsilon", 1e-12)))
     counts = total(cast(node.value(7), "s32"), [1]) if node.has(7) else full(ops.iota("s32", [batch], 0), 0)
     return Outputs([cast(result, row), counts, cast(combined, row)])
 

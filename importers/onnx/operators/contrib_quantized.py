@@ -10,7 +10,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.contrib import MICROSOFT
+from hloforge.importers.onnx.operators.contrib import MICROSOFT, embedded
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.operators.pooling import averages
 from hloforge.importers.onnx.operators.quantized import by_range, dequantize_linear, quantize_linear, stored
@@ -141,6 +141,20 @@ def quantized_mean(node: Node) -> Value:
     x = _real(node, 0, 1, 2)
     axes = list(range(1, x.rank - 1)) if node.attribute("channels_last", 0) else list(range(2, x.rank))
     return _integers(node, mean(x, axes, True), 3, 4)
+
+
+@operator("QEmbedLayerNormalization", domain=MICROSOFT)
+def quantized_embeddings(node: Node) -> Any:
+    """Tables, scale and bias are integers with a scale and a zero point each; rows become floats as they are read."""
+    scales, zeros = {2: 8, 3: 9, 4: 10, 5: 11, 6: 12}, {2: 13, 3: 14, 4: 15, 5: 16, 6: 17}
+
+    def real(number: int, x: Value) -> Value:
+        x = cast(cast(x, "s32"), "f32")
+        if node.has(zeros[number]):
+            x = x - parameter(node, zeros[number], x, -1)
+        return x * parameter(node, scales[number], x, -1)
+
+    return embedded(node, real, None, node.row(8))
 
 
 @operator("QLinearConcat", domain=MICROSOFT)

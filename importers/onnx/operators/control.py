@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.errors import OperationError
+from hloforge.dialect.errors import OperationError, UnsupportedError
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import TupleValue, Value
 from hloforge.importers.needs import known_value
 from hloforge.importers.onnx.graph import Outputs
@@ -26,6 +27,8 @@ from hloforge.importers.tensors import (
 
 # Loops of at most so many iterations become straight code: what is known stays known in each iteration.
 _UNROLLED = 16
+# Others do if they cannot be loops, and have at most so many nodes in all turns.
+_MOST_UNROLLED = 8192
 
 
 @operator("If")
@@ -67,10 +70,9 @@ def loop(node: Node) -> Any:
     trips = node.tensor(0) if node.has(0) else None
     if stacked and trips is not None:
         trips = node.known(0)
-    if isinstance(trips, np.ndarray) and (
-        trips.reshape(-1)[0] <= _UNROLLED or any(isinstance(entry, list) for entry in state)
-    ):
-        outputs = _unrolled(node, body, int(trips.reshape(-1)[0]), condition, state, stacked)
+    turns = int(trips.reshape(-1)[0]) if isinstance(trips, np.ndarray) else None
+    if turns is not None and (turns <= _UNROLLED or any(isinstance(entry, list) for entry in state)):
+        outputs = _unrolled(node, body, turns, condition, state, stacked)
         if outputs is not None:
             return Outputs(outputs)
     if stacked:
@@ -78,7 +80,32 @@ def loop(node: Node) -> Any:
         if trips is None:
             known_value(condition)
         condition = known_value(condition)
-    return Outputs(_while(node, body, trips, condition, [lift(entry) for entry in state], stacked))
+    before = _last_operation()
+    try:
+        return Outputs(_while(node, body, trips, condition, [lift(entry) for entry in state], stacked))
+    except (OperationError, UnsupportedError):
+        # Sizes may follow the turn, or state may grow: as straight code they are known.
+        if turns is None or turns * len(body.node) > _MOST_UNROLLED:
+            raise
+        _erase_after(before)
+        outputs = _unrolled(node, body, turns, condition, state, stacked)
+        if outputs is None:
+            raise
+        return Outputs(outputs)
+
+
+def _last_operation() -> Any:
+    """The last operation of the block that is being written; None if it has none."""
+    operations = list(ir.InsertionPoint.current.block.operations)
+    return operations[-1].operation if operations else None
+
+
+def _erase_after(last: Any) -> None:
+    """Take back what was written after an operation."""
+    for op in reversed(list(ir.InsertionPoint.current.block.operations)):
+        if last is not None and op.operation == last:
+            return
+        op.operation.erase()
 
 
 def _unrolled(
@@ -115,6 +142,7 @@ def _stack(row: list[Any], body: Any, number: int) -> Any:
 
 
 def _while(node: Node, body: Any, trips: Any, condition: Any, state: list[Value], stacked: int) -> list[Value]:
+    most = int(trips.reshape(-1)[0]) - 1 if isinstance(trips, np.ndarray) else None
     count = 0 if not stacked else int(np.asarray(trips).reshape(-1)[0])
     buffers = _buffers(node, body, state, stacked, count)
     limit = ops.reshape(lift(trips), []) if trips is not None else None
@@ -125,6 +153,8 @@ def _while(node: Node, body: Any, trips: Any, condition: Any, state: list[Value]
 
     def run(turn: Value, again: Value, *values: Value) -> list[Value]:
         carried, rows = values[: len(state)], values[len(state) :]
+        if most is not None:
+            node.scope.importing.ranges[turn.ir] = (0, most)
         again_, *results = node.scope.run(body, [turn, again, *carried])
         if stacked and not (isinstance(again_, np.ndarray) and again_.reshape(-1)[0]) and again_ is not again:
             known_value(again_)
@@ -141,7 +171,7 @@ def _buffers(node: Node, body: Any, state: list[Value], stacked: int, count: int
     """Where a loop puts what it stacks; the sizes are those of a first iteration, which is traced for them alone."""
     if not stacked:
         return []
-    probe = node.scope.run(body, [fill([], 0, "s64"), fill([], True, "pred"), *state])
+    probe = node.scope.run(body, [np.asarray(0, np.int64), np.asarray(True), *state])
     return [fill([count, *lift(entry).dims], 0, lift(entry).element_type) for entry in probe[1 + len(state) :]]
 
 

@@ -60,7 +60,22 @@ def with_bias(result: Value, node: Node, number: int) -> Value:
 
 @operator("ConvTranspose")
 def transposed(node: Node) -> Value:
-    """A convolution of the input with holes between its elements by windows that are turned around."""
+    return _transposed(node, None, 2)
+
+
+@operator("ConvTransposeWithDynamicPads", domain="com.microsoft")
+def transposed_with_pads(node: Node) -> Value:
+    """With the padding as an input, on which sizes depend."""
+    return _transposed(node, node.integers(2) if node.has(2) else None, 3)
+
+
+def _transposed(node: Node, given: list[int] | None, bias: int) -> Value:
+    """A convolution of the input with holes between its elements by windows that are turned around.
+
+    Args:
+        given: the padding, in the place of the attribute.
+        bias: the number of this input.
+    """
     x, kernel = node.value(0), node.value(1)
     rank, groups = x.rank - 2, int(node.attribute("group", 1))
     strides = list(node.attribute("strides") or [1] * rank)
@@ -68,7 +83,7 @@ def transposed(node: Node) -> Value:
     extra = list(node.attribute("output_padding") or [0] * rank)
     reach = [(size - 1) * dilation + 1 for size, dilation in zip(kernel.dims[2:], dilations, strict=True)]
     full = [(x.dims[2 + d] - 1) * strides[d] + reach[d] + extra[d] for d in range(rank)]
-    pads = _transposed_pads(node, x.dims[2:], strides, full)
+    pads = _transposed_pads(node, x.dims[2:], strides, full, given)
     inputs, outputs = kernel.dims[0], kernel.dims[1]
     places = tuple(range(2, x.rank))
     # The weights as they are, which stay known where they are: they are packed before any call then.
@@ -93,10 +108,12 @@ def transposed(node: Node) -> Value:
         "HIGHEST",
         preferred_element_type=sums_in(x),
     )
-    return cast(with_bias(result, node, 2), x.element_type)
+    return cast(with_bias(result, node, bias), x.element_type)
 
 
-def _transposed_pads(node: Node, spatial: Sequence[int], strides: list[int], full: list[int]) -> list[tuple[int, int]]:
+def _transposed_pads(
+    node: Node, spatial: Sequence[int], strides: list[int], full: list[int], given: list[int] | None
+) -> list[tuple[int, int]]:
     """What is cut off of the full result; ``output_shape`` decides before ``pads``."""
     rank = len(spatial)
     wanted = node.attribute("output_shape")
@@ -104,7 +121,7 @@ def _transposed_pads(node: Node, spatial: Sequence[int], strides: list[int], ful
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [size * stride for size, stride in zip(spatial, strides, strict=True)]
     if wanted is None:
-        given = list(node.attribute("pads") or [0] * (2 * rank))
+        given = given or list(node.attribute("pads") or [0] * (2 * rank))
         return [(given[d], given[rank + d]) for d in range(rank)]
     pads = []
     for size, target in zip(full, list(wanted)[-rank:], strict=True):

@@ -1,6 +1,6 @@
 """Regions of images in a grid of one size.
 
-Source: ONNX "RoiAlign"; ONNX Runtime "CropAndResize".
+Source: ONNX "RoiAlign", "MaxRoiPool"; ONNX Runtime "CropAndResize".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hloforge.importers.onnx.operators.resize import (
 )
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.roundings import rounds_once
-from hloforge.importers.tensors import broadcast_to, cast, fill, lift, numbers, take
+from hloforge.importers.tensors import broadcast_to, cast, element_at, fill, lift, lowest, numbers, put, take, window
 
 
 @operator("RoiAlign")
@@ -68,6 +68,61 @@ def roi_align(node: Node) -> Value:
     else:
         found = ops.reduce(parts, 0.0, ops.add, axes) / float(samples * samples)
     return features_first(found) if last else found
+
+
+@operator("MaxRoiPool")
+def max_roi_pool(node: Node) -> Value:
+    """The maximum of each cell of regions, whose corners are elements: Fast R-CNN's pooling, cell borders in f32.
+
+    Each step of a loop reads an element of every cell. Cells that have fewer read their last one again.
+    """
+    x, rois, bins = node.value(0), node.value(1), [int(size) for size in node.attribute("pooled_shape")]
+    count, features, row = rois.dims[0], x.dims[1], x.element_type
+    shape, zero = [*bins, features], fill([], 0, "s32")
+    if not count or 0 in x.dims:
+        return fill([count, features, *bins], 0, row)
+    images = features_last(x)
+    corners = ops.round(rois * float(node.attribute("spatial_scale", 1.0)))
+    batches = cast(_column(rois, 0), "s32")
+    sides = []
+    for axis in (0, 1):
+        low, high = (cast(_column(corners, 2 - axis + end), "s32") for end in (0, 2))
+        unit = cast(ops.max(high - low + 1, 1), "f32") / float(bins[axis])
+        dims = [count, bins[axis]]
+        place = cast(numbers(dims, 1), "f32")
+        spread, start = ops.broadcast_in_dim(unit, dims, [0]), ops.broadcast_in_dim(low, dims, [0])
+        borders = cast(ops.floor(place * spread), "s32"), cast(ops.ceil((place + 1.0) * spread), "s32")
+        begin, end = (ops.clamp(0, start + border, x.dims[2 + axis]) for border in borders)
+        sides.append((begin, end - begin))
+
+    def region(number: Value, found: Value) -> Any:
+        own = [tuple(element_at(part, 0, number) for part in side) for side in sides]
+        counts = [ops.reduce(sizes, 1, ops.max, [0]) for _, sizes in own]
+        image = element_at(images, 0, element_at(batches, 0, number))
+
+        def add(step: Value, best: Value) -> Any:
+            places = []
+            for d, place in enumerate((step / counts[1], ops.rem(step, counts[1]))):
+                begin, sizes = own[d]
+                at = begin + ops.max(ops.min(broadcast_to(place, sizes.dims), sizes - 1), 0)
+                places.append(ops.broadcast_in_dim(ops.min(at, x.dims[2 + d] - 1), [*bins, 1], [d]))
+            layout = ops.GatherDimensionNumbers([2], [0, 1], [0, 1], 2)
+            sample = ops.gather(image, ops.concat_in_dim(places, 2), layout, [1, 1, features])
+            return step + 1, ops.max(best, sample)
+
+        start = fill(shape, lowest(row), row)
+        best = leaves(ops.while_(lambda step, _: step < counts[0] * counts[1], add, [zero, start]))[1]
+        for d, (_, sizes) in enumerate(own):
+            best = ops.select(ops.broadcast_in_dim(sizes > 0, shape, [d]), best, full(best, 0))
+        return number + 1, put(found, best, number)
+
+    start = fill([count, *shape], 0, row)
+    return features_first(leaves(ops.while_(lambda number, _: number < count, region, [zero, start]))[1])
+
+
+def _column(x: Value, number: int) -> Value:
+    """A column of a matrix as a vector."""
+    return ops.reshape(window(x, 1, number, number + 1), [x.dims[0]])
 
 
 @operator("CropAndResize", domain=MICROSOFT)

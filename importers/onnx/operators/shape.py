@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.spans import Number, numbers_of
 from hloforge.importers.tensors import (
     Array,
     broadcast_to,
@@ -124,10 +126,11 @@ def split(node: Node) -> Any:
 def slice_(node: Node) -> Value:
     """numpy's slices, but backward ones begin in the array; attributes before version 10, inputs from then on."""
     x = node.value(0)
+    followed = _followed(node, x)
+    if followed is not None:
+        return followed
     starts, ends = node.listed("starts", 1) or [], node.listed("ends", 2) or []
-    axes = node.listed("axes", 3)
-    axes = list(range(len(starts))) if axes is None else [axis % x.rank for axis in axes]
-    steps = (node.integers(4) if node.has(4) else None) or [1] * len(starts)
+    axes, steps = _axes_and_steps(node, len(starts))
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         size = x.dims[axis]
         begin, stop, stride = slice(max(start, -size) if step < 0 else start, end, step).indices(size)
@@ -139,6 +142,49 @@ def slice_(node: Node) -> Value:
         last = begin + (count - 1) * stride
         x = ops.rev(window(x, axis, last, begin + 1, -stride), [axis]) if count else window(x, axis, 0, 0)
     return x
+
+
+def _axes_and_steps(node: Node, count: int) -> tuple[list[int], list[int]]:
+    axes = node.listed("axes", 3)
+    axes = list(range(count)) if axes is None else [axis % node.rank() for axis in axes]
+    return axes, (node.integers(4) if node.has(4) else None) or [1] * count
+
+
+def _followed(node: Node, x: Value) -> Value | None:
+    """Slices whose starts and ends a loop computes, a constant apart and inside of the array; None for all others."""
+    if not node.has(1) or not node.has(2) or all(isinstance(node.tensor(n), np.ndarray) for n in (1, 2)):
+        return None
+    sides = [numbers_of(node.tensor(number)) for number in (1, 2)]
+    ranges = node.scope.importing.ranges
+    if None in sides or not any(key in ranges for side in sides for number in side or () for key in number.terms):
+        return None
+    starts, ends = (side or [] for side in sides)
+    axes, steps = _axes_and_steps(node, len(starts))
+    places, sizes = [fill([], 0, "s64")] * x.rank, list(x.dims)
+    given = cast(ops.reshape(node.value(1), [len(starts)]), "s64")
+    for number, (axis, start, end, step) in enumerate(zip(axes, starts, ends, steps, strict=True)):
+        begin, stop = (_from_the_end(side, x.dims[axis], ranges) for side in (start, end))
+        if begin is None or stop is None or step < 1 or (stop - begin).terms:
+            return None
+        at = ops.reshape(window(given, 0, number, number + 1), [])
+        places[axis] = at + begin.constant - start.constant
+        sizes[axis] = max(stop.constant - begin.constant, 0)
+    part = ops.dynamic_slice(x, places, sizes)
+    for axis, step in zip(axes, steps, strict=True):
+        part = window(part, axis, 0, sizes[axis], step)
+    return part
+
+
+def _from_the_end(number: Number, size: int, ranges: Mapping[Any, tuple[int, int]]) -> Number | None:
+    """A start or an end, counted from the array's beginning; None where it may be on either side of its ends."""
+    if not number.terms:
+        constant = number.constant + size if number.constant < 0 else number.constant
+        return Number(min(max(constant, 0), size))
+    low, high = number.bounds(ranges) or (0, size + 1)
+    if low < 0:
+        number, low, high = number + Number(size), low + size, high + size
+        high = high if high < size else size + 1
+    return number if low >= 0 and high <= size else None
 
 
 @operator("Expand")
