@@ -57,6 +57,11 @@ class Elements:
         return Elements(function.offset(self.pointer, f"[{self.size} x i8]", place), self.element, self.access)
 
     @property
+    def addresses(self) -> frozenset[str]:
+        """The name of its pointer."""
+        return frozenset((self.pointer.text,))
+
+    @property
     def size(self) -> int:
         """Of an element, in bytes."""
         return memory.size(self.element)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -23,7 +23,9 @@ from hloforge.pipelines.codegen.algorithms.places import divided, plus, times
 from hloforge.pipelines.codegen.algorithms.scratch import InParts, part
 from hloforge.pipelines.codegen.algorithms.stockham import Points, Stockham, radices
 from hloforge.pipelines.codegen.elements.kinds import pair
+from hloforge.pipelines.codegen.kernel_program import ENTRY
 from hloforge.pipelines.codegen.lang.functions import Array, Function
+from hloforge.pipelines.codegen.lang.outlining import Cut, outline
 from hloforge.pipelines.codegen.lang.values import Number, Value
 from hloforge.pipelines.decompose.fft_plan import roots
 
@@ -40,6 +42,11 @@ class ComplexArray(Protocol):
 
     def put(self, value: Element, place: Number) -> None: ...
 
+    def moved(self, place: Number) -> ComplexArray: ...
+
+    @property
+    def addresses(self) -> frozenset[str]: ...
+
 
 @dataclass(frozen=True)
 class Split:
@@ -55,6 +62,17 @@ class Split:
         real, imaginary = pair(value)
         self.real.put(real, place)
         self.imaginary.put(imaginary, place)
+
+    def moved(self, place: Number) -> Split:
+        """The numbers from a place on."""
+        parts = (self.real, self.imaginary)
+        real, imaginary = (Array(own.pointer.function.offset(own.pointer, own.kind, place), own.kind) for own in parts)
+        return Split(real, imaginary)
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """The names of its pointers."""
+        return frozenset((self.real.pointer.text, self.imaginary.pointer.text))
 
 
 @dataclass(frozen=True)
@@ -75,6 +93,10 @@ class _Columns:
 
     def place(self, point: Number, column: Number) -> Number:
         return plus(self.start, times(point, self.point), times(column, self.column))
+
+    def at_start(self) -> _Columns:
+        """The same columns of an array that begins with them."""
+        return replace(self, array=self.array.moved(self.start), start=0)
 
 
 @dataclass(frozen=True)
@@ -288,7 +310,9 @@ class FFT(InParts):
             with steps(function, 0, transform.length) as place:
                 points.put(read(columns.place(place, 0), self._lanes), place)
         else:
-            with _squares(function, transform.length, self._lanes, self._square) as (first, lane):
+            columns = columns.at_start()
+            array = columns.array
+            with self._squares_apart(function, transform.length, array, buffer) as (first, lane):
                 own = range(self._square)
                 found = [read(columns.place(first, plus(lane, number)), self._square) for number in own]
                 for number, point in enumerate(_turned(found)):
@@ -310,11 +334,23 @@ class FFT(InParts):
             with steps(function, 0, length) as place, steps(function, 0, columns.count) as column:
                 write(points.at(place, column, 0), columns.place(place, column))
         else:
-            with _squares(function, transform.length, self._lanes, self._square) as (first, lane):
+            columns = columns.at_start()
+            array = columns.array
+            with self._squares_apart(function, length, array, points.pointer) as (first, lane):
                 own = range(self._square)
                 found = _turned([points.at(plus(first, number), lane, self._square) for number in own])
                 for number, point in enumerate(found):
                     write(point, columns.place(first, plus(lane, number)))
+
+    @contextmanager
+    def _squares_apart(
+        self, function: Function, length: int, array: ComplexArray, buffer: Value
+    ) -> Iterator[tuple[Number, Number]]:
+        """Loops over squares as a function of its own, one for all transforms of a kernel that move points alike."""
+        begin = Cut(len(function.lines), function.block)
+        with _squares(function, length, self._lanes, self._square) as places:
+            yield places
+        outline(function, [begin], ENTRY, has_vectors=True, apart={buffer.text, *array.addresses})
 
     @property
     def _square(self) -> int:

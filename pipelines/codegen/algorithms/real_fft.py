@@ -39,6 +39,13 @@ class _Reals:
     def put(self, value: Element, place: Number) -> None:
         self.array.put(pair(value)[0], place)
 
+    def moved(self, place: Number) -> _Reals:
+        return _Reals(self.array.moved(place))
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        return self.array.addresses
+
 
 @dataclass(frozen=True)
 class RealFFT:

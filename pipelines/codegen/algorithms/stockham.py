@@ -19,7 +19,9 @@ import numpy as np
 
 from hloforge.pipelines.codegen.algorithms.butterflies import RADICES, Point, minus, plus, times, transformed
 from hloforge.pipelines.codegen.algorithms.matrices import folded, steps
+from hloforge.pipelines.codegen.kernel_program import ENTRY
 from hloforge.pipelines.codegen.lang.functions import Array, Function
+from hloforge.pipelines.codegen.lang.outlining import Cut, outline
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
 # The largest prime whose square is less work than a convolution.
@@ -122,6 +124,7 @@ class Stockham:
         Returns:
             the buffer with the results, and the other one.
         """
+        begin = Cut(len(function.lines), function.block)
         state, factors = [first, second, table, function.index(self.length), function.index(1)], list(self.factors)
         while factors:
             radix = factors[0]
@@ -133,7 +136,9 @@ class Stockham:
                 return write(function, radix, state)
 
             state = folded(function, 0, count, state, turn)
-        return Points(state[0], self.kind, self.lanes), Points(state[1], self.kind, self.lanes)
+        outline(function, [begin], ENTRY, has_vectors=True, apart={first.text, second.text, table.text})
+        result, other = (first, second) if len(self.factors) % 2 == 0 else (second, first)
+        return Points(result, self.kind, self.lanes), Points(other, self.kind, self.lanes)
 
     def _passed(self, function: Function, radix: int, state: list[Value]) -> list[Value]:
         """One pass; the buffers in their new roles, the next table, the lengths of the parts and their distance."""

@@ -65,6 +65,8 @@ def compiled(
     write(function, own, others) if numbers else write(function, own)
     function.do("ret void")
     taken = [f"ptr noalias noundef {pointer.text}" for pointer in own] + [f"i64 noundef {n.text}" for n in others]
+    # Parts of their own stand in this text, too, because it is the only object.
+    function.has_scalar_loops = False
     text, _ = function.text(f"define void @kernel({', '.join(taken)}) #0")
     return compiled_text(
         "\n".join((*constants, *function.definitions.values(), text, f"attributes #0 = {{ {_ATTRIBUTES} }}\n")),
