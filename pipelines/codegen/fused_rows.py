@@ -51,6 +51,8 @@ _LEAST_BYTES = 1 << 13
 _LEAST_ROWS = 32
 # Rows of a tile of a product's sums, or of several.
 _TILE_ROWS = 32
+# What a block takes beside its rows, in rows.
+_BLOCK_ROWS = 8
 # Columns of a row that make good vectors; numbers of one for each row do as well.
 _LEAST_COLUMNS = 32
 
@@ -344,8 +346,19 @@ class _Grown:
         if row * min(most, self.rows.size) > 2 * room:
             return 0
         count = self._even(most)
-        # Whole tiles of a product: what a last one computes again is a good part of a few.
-        return count - count % _TILE_ROWS if self.has_products and count > 2 * _TILE_ROWS else count
+        return self._whole_tiles(count, most) if self.has_products and count > 2 * _TILE_ROWS else count
+
+    def _whole_tiles(self, count: int, most: int) -> int:
+        """About so many rows of a block with a product: those of whole tiles where all blocks together take no longer
+        by them, because the last tile, and the last block, begin earlier and compute rows again."""
+        least, half = _TILE_ROWS, _TILE_ROWS // 2
+        tried = [count, count - count % least, *(-(-count // tile) * tile for tile in (least, half))]
+
+        def cost(rows: int) -> tuple[int, int]:
+            each = -(-rows // half) * half + _BLOCK_ROWS
+            return -(-self.rows.size // rows) * each, min(rows % least, half)
+
+        return min((rows for rows in tried if rows <= min(most, self.rows.size)), key=cost)
 
     def _near_block(self, again: int, row: int) -> int:
         """As ``_block``, of the first-level cache."""

@@ -186,6 +186,14 @@ def _flattened(name: str) -> tuple[Any, ...]:
     return function, *arguments
 
 
+@pytest.mark.parametrize("length", [72, 77, 100, 136, 197, 200, 300, 512])
+def test_blocks_compute_few_rows_again(length: int) -> None:
+    """A last block that begins earlier, so that blocks have whole tiles, was nearly all of the rows of one before."""
+    factors = [normal(2, 4, length, 64) for _ in range(3)]
+    (fused,) = _fused(_attention, *factors, l2_bytes=1 << 19)
+    assert fused.blocks * fused.block <= 8 * length * 1.05
+
+
 def test_what_is_moved_is_not_read_by_rows() -> None:
     """Though rows and heads are as many, so that a row of heads has the number of another one."""
 
