@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
@@ -30,14 +29,11 @@ _shape = np.zeros((_REGISTERS, 2), int)
 
 def emulated(text: str) -> str:
     """A kernel's text with calls for its instructions on tiles, and for its question whether Linux lends registers."""
-    found = sorted(set(_INTRINSIC.findall(text)))
-    if not found:
+    if not _INTRINSIC.search(text):
         return text
-    for name in found:
-        llvm.add_symbol(f"emulated_{name}", _address(name))
     text = _PERMISSION.sub(lambda asked: f"add i64 0, {int(int(asked[1]) != _REQUEST)}", text)
-    declarations = [f"declare void @emulated_{name}({', '.join(_kinds(name))})\n" for name in found]
-    return _INTRINSIC.sub(r"@emulated_\1", text) + "".join(declarations)
+    # Called where they are, because objects are linked with helpers of kernels alone.
+    return _INTRINSIC.sub(lambda named: f"inttoptr (i64 {_address(named[1])} to ptr)", text)
 
 
 def _kinds(name: str) -> list[str]:

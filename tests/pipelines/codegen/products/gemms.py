@@ -16,7 +16,7 @@ from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.framework.machine import Machine
 from tests.pipelines.codegen.kernel_text import Kernel
 
-from .jit import HOST, compiled
+from .jit import compiled, machine_of, skip_unless_made
 from .memory import Guarded
 
 DTYPES: dict[str, Any] = {
@@ -67,7 +67,7 @@ def matrix_dtype(matrix: Matrix) -> Any:
 def check(
     gemm: Gemm,
     *,
-    machine: Machine = HOST,
+    machine: Machine | None = None,
     seed: int = 0,
     at_end: bool = True,
     workers: bool = True,
@@ -78,6 +78,9 @@ def check(
     **options: Any,
 ) -> Found:
     """Compile the product, run each piece, and compare. A right factor that is packed apart is packed before."""
+    if machine is None:
+        machine = machine_of(gemm.extensions)
+        skip_unless_made(machine, gemm.lhs.kind)
     random = np.random.default_rng(seed)
     left, lhs = _factor(gemm.lhs, gemm.batch, gemm.m, gemm.k, random)
     right, rhs = _factor(gemm.rhs, gemm.batch, gemm.k, gemm.n, random)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 import numpy as np
+import pytest
 
 from hloforge.pipelines.codegen.kernel_program import ENTRY
 from hloforge.pipelines.codegen.products import tile_registers
-from hloforge.pipelines.framework.machine import AVX2, AVX512
+from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from hloforge.runtime.native.library import Library
 from tests.pipelines.codegen.linked import linked
 
@@ -27,6 +28,20 @@ EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items(
 HOST = AVX512 if "avx512bw" in EXTENSIONS else AVX2
 # With registers for tiles, which are emulated where the processor has none.
 WITH_TILES = EXTENSIONS | tile_registers.EXTENSIONS
+
+
+def machine_of(extensions: frozenset[str]) -> Machine:
+    """A kernel's processor: whichever has registers for tiles has vectors of 64 bytes, of which LLVM makes two here."""
+    return AVX512 if tile_registers.EXTENSIONS & extensions else HOST
+
+
+TILED = machine_of(WITH_TILES)
+
+
+def skip_unless_made(machine: Machine, kind: str) -> None:
+    """Skip a test of bytes by wider vectors than this processor has: LLVM has no code for those instructions."""
+    if kind == "i8" and machine.vector_bytes > HOST.vector_bytes:
+        pytest.skip("this processor lacks AVX-512, whose products of bytes the kernel has")
 
 
 @dataclass(frozen=True)

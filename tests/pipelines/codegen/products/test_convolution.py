@@ -21,7 +21,7 @@ from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from tests.pipelines.codegen.kernel_text import Kernel as Text
 
 from .gemms import DTYPES, TOLERANCES
-from .jit import EXTENSIONS, HOST, WITH_TILES, compiled
+from .jit import EXTENSIONS, HOST, TILED, WITH_TILES, compiled, machine_of, skip_unless_made
 from .memory import Guarded
 
 
@@ -111,7 +111,7 @@ def reference(one: Convolution, image: np.ndarray[Any, Any], kernel: np.ndarray[
 def check(
     one: Convolution,
     *,
-    machine: Machine = HOST,
+    machine: Machine | None = None,
     at_end: bool = True,
     biased: bool = False,
     apart: bool = False,
@@ -123,6 +123,9 @@ def check(
         at_end: whether arrays end where memory ends that is not to be touched, or begin there.
         apart: whether the kernel is packed before.
     """
+    if machine is None:
+        machine = machine_of(one.extensions)
+        skip_unless_made(machine, one.image.kind)
     random = np.random.default_rng(seed)
     image_shape = (one.batch, *(a.size for a in one.axes), one.groups * one.inputs)
     kernel_shape = (*(a.window for a in one.axes), one.inputs, one.groups * one.outputs)
@@ -276,11 +279,11 @@ def test_tile_registers(
     out = "i32" if kind == "i8" else kind
     one = convolution(2, axes, inputs, outputs, groups=groups, kind=kind, out=out, extensions=WITH_TILES)
     whole = one._in_planes()
-    assert one.form() == "matrix" or whole._registers(HOST) is not None
+    assert one.form() == "matrix" or whole._registers(TILED) is not None
     check(one)
     # Few rows at a time, of one image.
     monkeypatch.setattr(convolution_module, "_LAID_BYTES", 1 << 14)
-    check(one, machine=replace(HOST, l2_bytes=1 << 14), at_end=False)
+    check(one, machine=replace(TILED, l2_bytes=1 << 14), at_end=False)
 
 
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
@@ -309,14 +312,14 @@ def test_tile_registers_of_windows_in_place(
         one = convolution(
             batch, axes, inputs, outputs, groups=groups, orders=orders, kind=kind, out=out, extensions=WITH_TILES
         )
-        registers = one._in_planes()._registers(HOST)
+        registers = one._in_planes()._registers(TILED)
         assert registers is not None
         assert isinstance(registers[1].left, DirectWindows)
         check(one, biased=groups == 1 and kind == "bfloat")
         check(_reversed(one), at_end=False)
     # Few rows at a time.
     monkeypatch.setattr(convolution_module, "_LAID_BYTES", 1 << 12)
-    check(one, machine=replace(HOST, workers=3))
+    check(one, machine=replace(TILED, workers=3))
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -352,7 +355,7 @@ def test_tile_registers_of_few_features(batch: int, orders: tuple[str, str, str]
     """Features of an image that fill no group are a dimension of windows, with any kernel that is a matrix so."""
     for axes in (CASES["7x7/2"][0], [axis(9, 3, dilation=2), axis(14, 3, dilation=2, low=2, high=1)]):
         one = convolution(batch, axes, 5, 32, orders=orders, kind="bfloat", extensions=WITH_TILES)
-        assert one._registers(HOST) is not None
+        assert one._registers(TILED) is not None
         check(one, biased=True)
         check(_reversed(one), at_end=False)
 
@@ -370,7 +373,7 @@ def test_tile_registers_of_windows(kernel: str, kind: str) -> None:
             out="i32" if kind == "i8" else kind,
             extensions=WITH_TILES,
         )
-        assert (one._registers(HOST) is not None) == (inputs % 4 == 0 or kernel == "OIS")
+        assert (one._registers(TILED) is not None) == (inputs % 4 == 0 or kernel == "OIS")
         check(one)
         check(_reversed(one), at_end=False)
 
@@ -582,7 +585,7 @@ def test_phases_by_tile_registers(
     if not allowed:
         monkeypatch.setattr(tile_registers, "_REQUEST", 0)
     one = convolution(batch, axes, inputs, outputs, groups=groups, kind="bfloat", extensions=WITH_TILES)
-    assert one._phased(HOST) is not None
+    assert one._phased(TILED) is not None
     check(one, biased=True, apart=True)
     check(replace(_reversed(one), out=replace(one.out, kind="float")), at_end=False)
     if not allowed:
@@ -591,4 +594,4 @@ def test_phases_by_tile_registers(
     one = convolution(batch, axes, inputs, outputs, groups=groups, orders=orders, kind="bfloat", extensions=WITH_TILES)
     # Few rows at a time.
     monkeypatch.setattr(phased_tiles, "_COPIED_BYTES", 1 << 11)
-    check(one, machine=replace(HOST, workers=3), apart=True)
+    check(one, machine=replace(TILED, workers=3), apart=True)

@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON
 
 from .gemms import check, dense
-from .jit import EXTENSIONS, HOST, WITH_TILES
+from .jit import EXTENSIONS, HOST, TILED, WITH_TILES
 
 
 def product(
@@ -122,7 +122,7 @@ def test_tile_registers(size: tuple[int, int, int], kind: str) -> None:
         for signs in ("ss", "uu", "su", "us") if kind == "i8" and not turned else ("ss",):
             lhs, rhs = (replace(one, signed=sign == "s") for one, sign in zip((gemm.lhs, gemm.rhs), signs, strict=True))
             found = replace(gemm, lhs=lhs, rhs=rhs, extensions=WITH_TILES)
-            assert found.form(HOST) == ("registers" if size[2] >= 16 else "transposed")
+            assert found.form(TILED) == ("registers" if size[2] >= 16 else "transposed")
             check(found, at_end="r" in turned)
 
 
@@ -133,7 +133,7 @@ def test_strips_are_kept_for_further_rows(kind: str, out: str, turned: str) -> N
     for rows, terms in ((1100, 512), (1100, 70)):
         gemm = replace(product(rows, terms, 70, kind, batch=(3,), turned=turned, out=out), extensions=WITH_TILES)
         for one in (gemm, replace(gemm, rhs=replace(gemm.rhs, batch=(0,)))):
-            assert tile_registers.plan(one, HOST).keeps
+            assert tile_registers.plan(one, TILED).keeps
             check(one)
 
 
@@ -161,7 +161,7 @@ def test_which_strips_are_packed_apart() -> None:
         ((128, 64, 128), "", False),
     ]:
         gemm = replace(product(*size, "bfloat", turned=turned, out="float"), extensions=WITH_TILES)
-        assert gemm.packs_apart(replace(HOST, workers=2)) == is_apart
+        assert gemm.packs_apart(replace(TILED, workers=2)) == is_apart
 
 
 def test_processes_without_tile_registers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_processes_without_tile_registers(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(tile_registers, "_REQUEST", 0)
     for kind, out in (("i8", "i32"), ("bfloat", "float")):
         gemm = replace(product(300, 300, 300, kind, batch=(2,), out=out), extensions=WITH_TILES)
-        assert gemm.form(HOST) == "registers"
+        assert gemm.form(TILED) == "registers"
         check(gemm)
 
 

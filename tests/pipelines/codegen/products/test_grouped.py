@@ -14,7 +14,7 @@ from hloforge.pipelines.codegen.products.grouped import GroupedGemm
 from hloforge.pipelines.codegen.products.operands import Matrix
 from tests.pipelines.codegen.kernel_text import Kernel as Text
 
-from .jit import HOST, WITH_TILES, compiled
+from .jit import TILED, WITH_TILES, compiled
 from .memory import Guarded
 
 
@@ -34,18 +34,18 @@ def _check(sizes: tuple[int, int, int], members: np.ndarray[Any, Any], out: str,
         Matrix(out, (rows * n, 0), n, 1),
         WITH_TILES,
     )
-    text = Text(5, HOST.vector_bytes)
+    text = Text(5, TILED.vector_bytes)
     function, pointers, (workgroup,) = text.part(text.arrays, [text.workgroup])
     product = GroupedGemm(gemm, rows, pointers[4])
-    assert product._plan(HOST).arithmetic == tile_registers.arithmetic_of(gemm)
-    product.emit(function, *pointers[:3], pointers[3], workgroup, machine=HOST)
+    assert product._plan(TILED).arithmetic == tile_registers.arithmetic_of(gemm)
+    product.emit(function, *pointers[:3], pointers[3], workgroup, machine=TILED)
     stored = np.ascontiguousarray(rhs.swapaxes(-1, -2) if turned else rhs)
     results = np.full((batch, rows, n), np.nan, ml_dtypes.bfloat16 if out == "bfloat" else np.float32)
-    scratch = np.full(-(-product.scratch(HOST) // 64) * 64, 0xFF, np.uint8)
+    scratch = np.full(-(-product.scratch(TILED) // 64) * 64, 0xFF, np.uint8)
     arrays = [lhs, stored, results, scratch, members]
     rooms = [Guarded(array.nbytes, at_end=turned) for array in arrays]
     placed = [room.array(array) for room, array in zip(rooms, arrays, strict=True)]
-    compiled(text.text()).run(placed, product.workgroups(HOST))
+    compiled(text.text()).run(placed, product.workgroups(TILED))
     assert all(room.is_intact for room in rooms), "bytes beside an array were written"
     wide, matrices = lhs.astype(np.float64), rhs.astype(np.float64)
     belongs = members.astype(np.float64)
