@@ -23,7 +23,7 @@ from hloforge.pipelines.codegen.factor_strides import takes_strides
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.narrow_factors import free_dims, has_batch, reads_less
-from hloforge.pipelines.codegen.parts import is_stored_anyway, part_of
+from hloforge.pipelines.codegen.parts import is_stored_anyway, known_start, part_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
 from hloforge.pipelines.codegen.step_order import MOST_SEEN, prerequisites, reaches, sorted_steps
@@ -54,6 +54,8 @@ _WINDOW = 4
 _LEAST_PANEL, _DEAR_PANEL = 1 << 14, 40
 # An update of so small a part is made in place.
 _PART = 4
+# Numbers of a row that are worth vectors.
+_LEAST_ROW = 32
 # What may read an element of an operand for many of its own.
 _SPREADERS = frozenset(
     ["broadcast_in_dim", "gather", "dynamic_slice", "dynamic_update_slice", "clamp", "select", "pad"],
@@ -251,7 +253,17 @@ def is_update(op: Op) -> bool:
         return False
     owner = op.block.owner
     is_small = op.operands[1].elements * _PART <= op.operands[0].elements
-    return is_small or (owner is not None and owner.name == "while")
+    return is_small or (owner is not None and owner.name == "while") or _is_moved_along_rows(op)
+
+
+def _is_moved_along_rows(op: Op) -> bool:
+    """Whether the call tells where a part begins in rows: as an element of a loop each would ask on which side it is,
+    and no loop has vectors then."""
+    operand, part, *starts = op.operands
+    last = next((d for d in reversed(range(operand.rank)) if operand.shape[d] > 1), None)
+    if last is None or operand.shape[last] < _LEAST_ROW:
+        return False
+    return known_start(starts[last], operand.shape[last] - part.shape[last]) is None
 
 
 def changed_by(op: Op) -> Sequence[Array]:
