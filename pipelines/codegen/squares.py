@@ -135,8 +135,10 @@ def fill_square(
     along, across = (function.index(size) for size in extent)
     masked = extent[0] < lanes if isinstance(extent[0], int) else _is_masked(sizes, lanes)
     is_whole = isinstance(extent[1], int) and extent[1] % lanes == 0
-    # Others fetch what they read themselves.
-    is_far = pitch == SIDE and stride * width >= _FAR and stride * width * sizes.across > _LARGE
+    # Others fetch what they read themselves, and where no square follows, nobody reads what lies there.
+    is_far = (
+        pitch == SIDE and sizes.across >= 4 * SIDE and stride * width >= _FAR and stride * width * sizes.across > _LARGE
+    )
     last = (along - lanes).maximum(0)
     with function.loop(0, across, lanes) as column, function.loop(0, along, lanes) as start:
         # The last vector of a square begins early enough to end in it.
