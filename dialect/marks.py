@@ -71,6 +71,8 @@ IN_BOUNDS = "hloforge.in_bounds"
 IN_RANGE = "hloforge.in_range"
 # Of a conversion: it rounds to the nearest integer, and its operand is no NaN and clamped to the integer's range.
 NEAREST = "hloforge.nearest"
+# Of a comparison: with the extreme of the first operand's own elements, which so have to be the same in all readers.
+OF_EXTREME = "hloforge.of_extreme"
 # On a gather: of bytes, by bytes, out of a table of 256.
 BYTE_TABLE = "hloforge.byte_table"
 # Of ceil, floor and log: the operand holds no subnormal number that the result depends on, or one that is to be zero.
@@ -137,6 +139,7 @@ _ALL = (
     Mark(RESULT_ALIASES, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
     Mark(HOST_CALL, On.OPERATION, "pipelines/legalize/host_calls.py", "codegen/reading.py, import_host_calls.py …"),
     Mark(ELIDED, On.OPERATION, "importers/elided.py", "importers/elided.py"),
+    Mark(OF_EXTREME, On.OPERATION, "codegen/passes/extreme_places.py", "codegen/steps.py"),
     Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, codegen/elements …"),
     Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/analysis/forms.py"),
     Mark(NEAREST, On.OPERATION, "codegen/passes/requantization.py", "codegen/emit.py"),

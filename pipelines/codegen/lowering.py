@@ -14,6 +14,7 @@ from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedRes
 from hloforge.pipelines.codegen.passes.byte_tables import LegalizeByteTables
 from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
+from hloforge.pipelines.codegen.passes.extreme_places import LegalizeExtremePlaces
 from hloforge.pipelines.codegen.passes.factor_scales import LegalizeFactorScales
 from hloforge.pipelines.codegen.passes.few_bins import LegalizeFewBins
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
@@ -124,6 +125,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
+    Stage(LegalizeExtremePlaces(), "sums of 16 bits have their types; extremes are reduced in parts below"),
     Stage(
         LegalizeSumsAfterLoops(), "sums of products, before long ones are taken apart and products change their forms"
     ),

@@ -15,7 +15,7 @@ from hloforge.pipelines.codegen.extremes import Keys
 from hloforge.pipelines.codegen.graph import Op
 from hloforge.pipelines.codegen.groups import Group
 from hloforge.pipelines.codegen.index import Index, Symbol
-from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, is_float, lanes_of, vector_of
+from hloforge.pipelines.codegen.lang.values import I1, I32, Value, bits_of, is_float, lanes_of, vector_of
 from hloforge.pipelines.codegen.nest_loops import sum_of
 from hloforge.pipelines.codegen.row_blocks import is_extreme, is_orderless
 from hloforge.pipelines.codegen.scalars import combine
@@ -26,7 +26,9 @@ from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitt
 _FEWEST, _VECTORS, _BLOCKS, _CHEAP = 8, 4, 4, 8
 # Bytes within which shuffles are cheapest.
 _PART = 16
-_ORDERLESS = frozenset({"add", "maximum", "minimum"})
+_ORDERLESS = frozenset({"add", "maximum", "minimum", "and", "or"})
+# Of flags those that are integers of 32 bits meanwhile: all of them or none are set.
+_LOGIC = frozenset({"and", "or"})
 
 
 class RowTreeLoops(SumTileLoops):
@@ -38,9 +40,9 @@ class RowTreeLoops(SumTileLoops):
         if not kept or len(reduced) != 1 or self._groups[-1] is not reduced[0] or len(nest.unstored) < len(nest.maps):
             return False
         rows, columns = kept[-1], reduced[0]
-        kinds = {register(result.element) for op in nest.reductions for result in op.results}
         if not all(is_orderless(op) and op.inner[0].ops[0].name in _ORDERLESS for op in nest.reductions):
             return False
+        kinds = {_kind(op) for op in nest.reductions}
         if any(is_complex(op.results[0].element) for op in nest.reductions) or len({*map(bits_of, kinds)}) != 1:
             return False
         lanes = self._tree_lanes(columns)
@@ -53,7 +55,7 @@ class RowTreeLoops(SumTileLoops):
         counters = {group: places.counter(group.size) for group in self._groups}
         for group, counter in counters.items():
             self._enter(group, counter)
-        found = VectorAccesses(self._in_memory, along=counters[columns].terms[0][0])
+        found = VectorAccesses(self._in_memory, along=counters[columns].terms[0][0], counts=True)
         for op in nest.reductions:
             found.element(op.operands[0], nest.at(self._place()))
         self._counters = before
@@ -61,7 +63,7 @@ class RowTreeLoops(SumTileLoops):
 
     def _tree_lanes(self, columns: Group) -> int:
         """Of the longest vectors that a row fills; 0 for elements that are no words."""
-        bits = bits_of(register(self._nest.reductions[0].results[0].element))
+        bits = bits_of(_kind(self._nest.reductions[0]))
         if bits < 32:
             return 0
         lanes = self._writer.vector_bytes * 8 // bits
@@ -87,7 +89,7 @@ class RowTreeLoops(SumTileLoops):
             starts = [single(one) for op in nest.reductions for one in self._starts(op)]
             for op, own, begin in zip(nest.reductions, vectors, starts, strict=True):
                 value = self._tree(op, own)
-                value = self._keys.value(value) if op in self._keys else value
+                value = self._keys.value(value) if op in self._keys else value.differs(0) if _are_flags(op) else value
                 self._store(op.results[0], self._both(op, function.spread(begin, lanes), value, is_key=False), at)
 
     def _row_vectors(self, columns: Group, lanes: int) -> list[Value]:
@@ -107,7 +109,7 @@ class RowTreeLoops(SumTileLoops):
             if start % lanes:
                 terms = [self._new(op, term, rest) for op, term in zip(nest.reductions, terms, strict=True)]
             terms = [
-                self._keys.key(op, term) if op in self._keys else term
+                self._keys.key(op, term) if op in self._keys else term.as_(I32) if _are_flags(op) else term
                 for op, term in zip(nest.reductions, terms, strict=True)
             ]
             found = (
@@ -118,8 +120,8 @@ class RowTreeLoops(SumTileLoops):
         return found
 
     def _new(self, op: Op, term: Value, rest: int) -> Value:
-        """A vector without what the one before had; it changes no extreme."""
-        if is_extreme(op):
+        """A vector without what the one before had; it changes no extreme, and no logic."""
+        if is_extreme(op) or op.inner[0].ops[0].name in _LOGIC:
             return term
         lanes = lanes_of(term.kind)
         flags = ", ".join(f"i1 {str(lane >= lanes - rest).lower()}" for lane in range(lanes))
@@ -129,6 +131,8 @@ class RowTreeLoops(SumTileLoops):
     def _both(self, op: Op, left: Value, right: Value, *, is_key: bool = True) -> Value:
         if op in self._keys and is_key:
             return left.maximum(right) if op.inner[0].ops[0].name == "maximum" else left.minimum(right)
+        if is_key and _are_flags(op):
+            return left & right if op.inner[0].ops[0].name == "and" else left | right
         (made,) = combine(self._emitter, op.inner[0], [left], [right])
         assert isinstance(made, Value)
         return made
@@ -143,6 +147,15 @@ class RowTreeLoops(SumTileLoops):
                 for one, other in zip(vectors[::2], vectors[1::2], strict=True)
             ]
         return vectors[0]
+
+
+def _are_flags(op: Op) -> bool:
+    return op.inner[0].ops[0].name in _LOGIC and register(op.results[0].element) == I1
+
+
+def _kind(op: Op) -> str:
+    """The type of a reduction's numbers meanwhile."""
+    return I32 if _are_flags(op) else register(op.results[0].element)
 
 
 def _stages(lanes: int, part: int) -> list[tuple[list[int], list[int]]]:

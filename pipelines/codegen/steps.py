@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from hloforge.dialect.marks import OF_EXTREME
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses, cost_of, cost_up_to, places_read
 from hloforge.pipelines.codegen.elements.kinds import is_complex
@@ -23,7 +24,7 @@ from hloforge.pipelines.codegen.factor_strides import takes_strides
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.narrow_factors import free_dims, has_batch, reads_less
-from hloforge.pipelines.codegen.parts import is_stored_anyway, known_start, part_of
+from hloforge.pipelines.codegen.parts import is_stored_anyway, part_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
 from hloforge.pipelines.codegen.step_order import MOST_SEEN, prerequisites, reaches, sorted_steps
@@ -54,12 +55,12 @@ _WINDOW = 4
 _LEAST_PANEL, _DEAR_PANEL = 1 << 14, 40
 # An update of so small a part is made in place.
 _PART = 4
-# Numbers of a row that are worth vectors.
-_LEAST_ROW = 32
 # What may read an element of an operand for many of its own.
 _SPREADERS = frozenset(
     ["broadcast_in_dim", "gather", "dynamic_slice", "dynamic_update_slice", "clamp", "select", "pad"],
 )
+# Views of one array, whose elements are its own.
+_REARRANGED = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse"})
 ALGORITHMS = frozenset(
     [
         "dot_general",
@@ -253,17 +254,7 @@ def is_update(op: Op) -> bool:
         return False
     owner = op.block.owner
     is_small = op.operands[1].elements * _PART <= op.operands[0].elements
-    return is_small or (owner is not None and owner.name == "while") or _is_moved_along_rows(op)
-
-
-def _is_moved_along_rows(op: Op) -> bool:
-    """Whether the call tells where a part begins in rows: as an element of a loop each would ask on which side it is,
-    and no loop has vectors then."""
-    operand, part, *starts = op.operands
-    last = next((d for d in reversed(range(operand.rank)) if operand.shape[d] > 1), None)
-    if last is None or operand.shape[last] < _LEAST_ROW:
-        return False
-    return known_start(starts[last], operand.shape[last] - part.shape[last]) is None
+    return is_small or (owner is not None and owner.name == "while")
 
 
 def changed_by(op: Op) -> Sequence[Array]:
@@ -310,6 +301,17 @@ def reads_once(op: Op) -> Iterable[Array]:
     """The operands of a scatter or a sort that it computes as it goes, one number after the other, if they cost
     little."""
     return op.operands[(len(op.operands) - 1) // 2 :] if op.name == "scatter" else op.streamed
+
+
+def _compared(op: Op) -> Iterable[Array]:
+    """What is compared with an extreme of its own, which is in memory: what is computed twice may be rounded twice."""
+    if op.name != "compare" or OF_EXTREME not in op.mlir.attributes:
+        return
+    array = op.operands[0]
+    while array.op is not None and array.op.name in _REARRANGED and not is_root(array.op):
+        array = array.op.operands[0]
+    if not is_free(array):
+        yield array
 
 
 def _is_split(array: Array, costs: dict[Array, int]) -> bool:
@@ -413,6 +415,7 @@ class Planner:
         required = self._required
         required |= {array for array in self._block.results if self._is_own(array) and not is_free(array)}
         for op in self._block.ops:
+            required |= {array for array in _compared(op) if self._is_own(array)}
             required |= {array for array in op.captured if self._is_own(array) and self._is_kept(array)}
             if is_root(op):
                 required |= {array for array in reads_in_memory(op) if self._is_own(array)}

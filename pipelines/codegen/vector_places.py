@@ -14,7 +14,7 @@ from hloforge.pipelines.codegen.evaluate import Condition
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value, lanes_of
+from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
 
 # Of one operation, what costs as much as a transcendental function: elements that are computed twice, where vectors
 # overlap, would cost more than a loop of their own.
@@ -29,12 +29,14 @@ class VectorAccesses(Accesses):
         along: the counter that is a vector.
         work: of all operations, in sums.
         functions: whether transcendental functions are welcome: each element is computed once.
+        counts: whether integers that count along the vector are, as a ``VectorEmitter`` makes them.
         fits: whether all that was asked for can be.
     """
 
     along: Symbol | None = None
     work: int = 0
     functions: bool = False
+    counts: bool = False
     fits: bool = True
 
     def check(self, number: Index, *, step: int = 1) -> None:
@@ -70,7 +72,8 @@ class VectorAccesses(Accesses):
 
     def number(self, index: Index, element: str) -> None:
         super().number(index, element)
-        self.check(index, step=0)
+        is_counted = self.counts and "f" not in element and any(one is self.along for one, _ in index.terms)
+        self.check(index, step=1 if is_counted else 0)
 
     def apply(self, op: Op, operands: Sequence[object]) -> None:
         super().apply(op, operands)
@@ -100,6 +103,14 @@ class VectorEmitter(Emitter):
             return made
         is_along = any(symbol is self._along for symbol, _ in number.terms)
         return self.memory(array).load(self.value(number), self._lanes if is_along else 0)
+
+    def number(self, index: Index, element: str) -> Element:
+        first = super().number(index, element)
+        if not self._lanes or not any(symbol is self._along for symbol, _ in index.terms):
+            return first
+        one = single(first)
+        steps = ", ".join(f"{one.kind} {lane}" for lane in range(self._lanes))
+        return self.spread(one) + Value(self.function, vector_of(one.kind, self._lanes), f"<{steps}>")
 
     def apply(self, op: Op, operands: Sequence[Element]) -> Element:
         values = [single(operand) for operand in operands]

@@ -34,8 +34,8 @@ _MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 29
 _KEPT = 1 << 28
 # The sizes of a result, where a call decides them.
 _SIZE = np.dtype(np.int32)
-# A result that has a smaller part of its memory, or so few bytes, is copied, so that the memory can be used again.
-_LEAST_PART, _COPIED = 8, 1 << 16
+# A result that has a smaller part of its memory is copied, so that the rest can be used again.
+_LEAST_PART = 8
 _SECOND = 10**9
 
 
@@ -132,9 +132,6 @@ class NativeCalls:
         self._free: dict[Framework | None, list[Any]] = {}
         self._timed: list[tuple[Any, np.ndarray[Any, Any]]] = []
         self._most = _KEPT // max(program.schedule.transient, 1)
-        # Results that no call uses, and no caller has; None for what a caller has.
-        self._spare: list[list[Any]] = []
-        self._most_spare = _KEPT // max(sum(math.prod(dims) * dtype.itemsize for dims, dtype in self._forms), 1)
 
     @staticmethod
     def fit(program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec]) -> bool:
@@ -168,33 +165,11 @@ class NativeCalls:
         """The results; None if the arguments are anything but arrays of the parameters' element types and sizes."""
         if self._inside and len(arguments) != self._count:
             return None
-        if self._bounded:
-            return self._cut(arguments)
         inside = self._inside
         results = [arguments[inside[n]] if n in inside else make() for n, make in self._made]
-        return results if self.write(arguments, results) else None
-
-    def _cut(self, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
-        """The results of a call that decides their sizes: what is there of arrays of the largest ones. Those of which
-        the caller gets a copy serve the next call."""
-        try:
-            results = self._spare.pop()
-        except IndexError:
-            results = [None] * len(self._made)
-        for n, make in self._made:
-            if results[n] is None:
-                results[n] = make()
         if not self.write(arguments, results):
             return None
-        found = []
-        for n, one in enumerate(self._bounded):
-            part, is_own = _beginning(one, results, n)
-            found.append(part)
-            if not is_own:
-                results[n] = None
-        if len(self._spare) < self._most_spare:
-            self._spare.append(results)
-        return found
+        return [_beginning(one, results, n) for n, one in enumerate(self._bounded)] if self._bounded else results
 
     def write(self, arguments: Sequence[Any], results: Sequence[Any], framework: Framework | None = None) -> bool:
         """Write the results into arrays of their element types and sizes; False as None of a call.
@@ -310,18 +285,15 @@ class NativeCalls:
         return context
 
 
-def _beginning(one: Bounded, results: Sequence[np.ndarray[Any, Any]], number: int) -> tuple[np.ndarray[Any, Any], bool]:
-    """What there is of a result, and whether it is a copy."""
-    whole, sizes, most = results[number], one.sizes, one.most
-    if sizes == most:
-        return whole, False
-    if sizes[1:] == most[1:]:
-        found = whole[: results[-1 - sizes[0]].item()]
-    else:
-        known = [size if size >= 0 else results[-1 - size].item() for size in sizes]
-        found = whole.reshape(-1)[: math.prod(known)].reshape(known)
-    is_small = found.nbytes <= _COPIED or found.size * _LEAST_PART < whole.size
-    return (found.copy(), True) if is_small else (found, False)
+def _beginning(one: Bounded, results: Sequence[np.ndarray[Any, Any]], number: int) -> np.ndarray[Any, Any]:
+    """What there is of a result."""
+    whole = results[number]
+    if one.sizes == one.most:
+        return whole
+    sizes = [size if size >= 0 else int(results[-1 - size]) for size in one.sizes]
+    count = math.prod(sizes)
+    found = whole.reshape(-1)[:count].reshape(sizes)
+    return found.copy() if count * _LEAST_PART < whole.size else found
 
 
 def _words(rows: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:

@@ -83,16 +83,6 @@ def test_uses_without_a_rule_are_compiled_for_the_elements() -> None:
     _agrees(_model(nodes, [x], [sums], one=np.int64(1)), {"x": np.float32([0, 1, 0, 2, 3])}, of_elements=True)
 
 
-def test_columns_of_many_rows_are_kept() -> None:
-    """Of a few rows each is moved by code of its own, of more in a loop."""
-    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, 7]) for name, rows in (("x", 3), ("y", 12))]
-    mask = helper.make_tensor_value_info("mask", TensorProto.BOOL, [7])
-    nodes = [helper.make_node("Compress", [name, "mask"], [f"{name}_kept"], axis=1) for name in "xy"]
-    x, y = (np.arange(rows * 7, dtype=np.float32).reshape(rows, 7) for rows in (3, 12))
-    masks = [np.zeros(7, np.bool_), np.ones(7, np.bool_), np.arange(7) % 3 == 1]
-    _agrees(_model(nodes, [*given, mask], ["x_kept", "y_kept"]), *({"x": x, "y": y, "mask": one} for one in masks))
-
-
 def test_distinct_elements_are_found_when_called() -> None:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])
     nodes = [

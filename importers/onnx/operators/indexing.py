@@ -117,9 +117,14 @@ def update_cache(node: Node) -> Value:
     places = broadcast_to(expand(starts, [1]), [batch, length]) + numbers([batch, length], 1, "s64")
     if node.attribute("mode", "linear") == "circular":
         places = places % size
+    order = [0, axis, *(d for d in range(cache.rank) if d not in (0, axis))]
+    back = [int(d) for d in np.argsort(order)]
     vectors = ops.concat_in_dim([expand(numbers([batch, length], 0, "s64"), [2]), expand(places, [2])], 2)
-    layout = ops.ScatterDimensionNumbers([d for d in range(cache.rank) if d not in (0, axis)], [0, axis], [0, axis], 2)
-    return ops.scatter(cache, vectors, update, lambda _, new: new, layout)
+    layout = ops.ScatterDimensionNumbers(range(2, cache.rank), [0, 1], [0, 1], 2)
+    written = ops.scatter(
+        ops.transpose(cache, order), vectors, ops.transpose(update, order), lambda _, new: new, layout
+    )
+    return ops.transpose(written, back)
 
 
 @operator("Compress")

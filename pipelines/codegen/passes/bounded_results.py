@@ -40,15 +40,13 @@ from hloforge.dialect.operations import defining_op, integer, integers, operatio
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.traits import ELEMENTWISE, keeps_shape
-from hloforge.dialect.values import Value, leaves
+from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.padding.reductions import neutral_of
 
 _SET, _TRANSPOSE = "stablehlo.set_dimension_size", "stablehlo.transpose"
 _SCALAR = Shape.parse("s32[]")
-# Rows up to which each has code of its own.
-_UNROLLED_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -219,8 +217,6 @@ def _at_the_beginning(array: Value, sizes: Sequence[Value | int]) -> Value:
     dynamic = [d for d, size in enumerate(sizes) if not isinstance(size, int)]
     if (len(dynamic) == 1 and math.prod(array.dims[: dynamic[0]]) == 1) or not math.prod(array.dims):
         return array
-    if len(dynamic) == 1:
-        return _row_by_row(array, dynamic[0], sizes[dynamic[0]])
     count = math.prod(array.dims)
 
     def spread(number: Value) -> Value:
@@ -232,39 +228,6 @@ def _at_the_beginning(array: Value, sizes: Sequence[Value | int]) -> Value:
         number = spread(constant(size, "s32") if isinstance(size, int) else ops.max(size, constant(1, "s32")))
         places, rest, stride = places + ops.rem(rest, number) * stride, ops.div(rest, number), stride * extent
     return take(ops.reshape(array, [count]), ops.min(places, spread(constant(count - 1, "s32"))), 0)
-
-
-def _row_by_row(array: Value, dimension: int, size: Value | int) -> Value:
-    """Each row, from the dynamic dimension on, is written whole where its elements begin: the next one covers what of
-    it is no element."""
-    outer, inner = math.prod(array.dims[:dimension]), math.prod(array.dims[dimension + 1 :])
-    length = array.dims[dimension] * inner
-    rows, step = ops.reshape(array, [outer, length]), size * constant(inner, "s32")
-    zero, joint = constant(0, "s32"), defining_op(array.ir, "stablehlo.concatenate")
-    is_joint = joint is not None and integer(joint, "dimension") == 0 and len(joint.operands) == outer
-    parts = [Value(one) for one in joint.operands] if joint is not None and is_joint else []
-
-    def row(number: Value | int) -> Value:
-        if parts and isinstance(number, int):
-            return ops.reshape(parts[number], [length])
-        part = (
-            ops.slice(rows, [number, 0], [number + 1, length])
-            if isinstance(number, int)
-            else ops.dynamic_slice(rows, [number, zero], [1, length])
-        )
-        return ops.reshape(part, [length])
-
-    nothing = constant(np.zeros((), array.element_type.dtype), array.element_type)
-    first = ops.pad(row(0), nothing, [(0, (outer - 1) * length, 0)])
-    if outer <= _UNROLLED_ROWS:
-        for number in range(1, outer):
-            first = ops.dynamic_update_slice(first, row(number), [step * constant(number, "s32")])
-        return first
-
-    def turn(number: Value, found: Value) -> Any:
-        return number + 1, ops.dynamic_update_slice(found, row(number), [step * number])
-
-    return leaves(ops.while_(lambda number, _: number < outer, turn, [constant(1, "s32"), first]))[1]
 
 
 def _padded(value: SSAValue) -> _Padded | None:

@@ -33,6 +33,16 @@ def test_bfloat16_and_many_rows() -> None:
     check(lambda x: (x.max(-1), x.sum(-1)), normal(30_011, 19))
 
 
+@pytest.mark.parametrize("columns", [9, 13, 16, 31])
+def test_flags_and_places(columns: int) -> None:
+    def programs(x: Any, y: Any) -> Any:
+        counted = jnp.where(x > y[:, None], jnp.arange(columns), 99)
+        return (x > 1).any(1), (x > y[:, None]).all(1), (x > 0).all(1), counted.min(1), (x.astype(int) & 7).sum(1)
+
+    check(programs, (3 * normal(301, columns)).astype(np.int32), np.arange(-150, 151, dtype=np.int32) // 50)
+    check(lambda x: (x.any(1), x.all(1)), normal(301, columns) > -1.5)
+
+
 @pytest.mark.parametrize("special", [np.nan, -np.nan, np.inf, -np.inf, -0.0])
 def test_extremes_of_special_values(special: float) -> None:
     x = np.zeros((80, 20), np.float32)

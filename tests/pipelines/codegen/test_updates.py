@@ -103,22 +103,6 @@ def test_scatter_changes_its_own_indices() -> None:
     check(program, np.array([1, 0, 2, 1, 0, 2], np.int32), np.ones(6, np.int32))
 
 
-@pytest.mark.parametrize("start", [-3, 0, 7, 40, 99])
-def test_large_parts_that_begin_in_rows_where_the_call_says(start: int) -> None:
-    """Chains of them, of an argument and of what is made here, which read the array that they change."""
-    x, y, i = "tensor<3x96xf32>", "tensor<2x60xf32>", "tensor<i32>"
-    update = f"stablehlo.dynamic_update_slice {{}} : ({x}, {y}, {i}, {i}) -> {x}"
-    text = f"""func.func @main(%x: {x}, %y: {y}, %at: {i}) -> ({x}, {x}) {{
-      %zero = stablehlo.constant dense<0> : {i}
-      %a = {update.format("%x, %y, %zero, %at")}
-      %s = stablehlo.add %a, %x : {x}
-      %p = stablehlo.slice %s [1:3, 20:80] : ({x}) -> {y}
-      %b = {update.format("%s, %p, %at, %at")}
-      %c = stablehlo.add %b, %a : {x}
-      return %b, %c : {x}, {x} }}"""
-    check(text, *(np.arange(n * m, dtype=np.float32).reshape(n, m) for n, m in ((3, 96), (2, 60))), np.int32(start))
-
-
 def test_arrays_of_nothing() -> None:
     program = """func.func @main(%x: tensor<2x0x3xf32>, %y: tensor<0xf32>, %z: tensor<f32>)
         -> (tensor<0xf32>, tensor<3x0xf32>, tensor<6xf32>) {
