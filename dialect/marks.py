@@ -90,6 +90,9 @@ REFLECTION = "iree.reflection"
 # Calls that a pass makes and a later one, or the session, takes for its own.
 CHOLESKY, LU, QR, ORTHOGONAL = "hloforge.cholesky", "hloforge.lu", "hloforge.qr", "hloforge.orthogonal"
 TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
+TRIDIAGONAL, BIDIAGONAL, REFLECTED = "hloforge.tridiagonal", "hloforge.bidiagonal", "hloforge.reflected"
+TRIDIAGONAL_EIGENVECTORS = "hloforge.tridiagonal_eigenvectors"
+BIDIAGONAL_VECTORS = "hloforge.bidiagonal_vectors"
 # A product of rows with the matrix of their group, and sums of products over the rows of each group.
 GROUPED_PRODUCT, GROUPED_CONTRACTION = "hloforge.grouped_product", "hloforge.grouped_contraction"
 # A product of bytes in blocks with a scale each.
@@ -159,7 +162,10 @@ _ALL = (
     Mark(REFLECTION, On.OPERATION, "runtime/compile/by_iree.py", "runtime/artifact/manifest.py"),
     *(
         Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, codegen/factorizations.py")
-        for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)
+        for name in (
+            *(CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR),
+            *(TRIDIAGONAL, BIDIAGONAL, REFLECTED, TRIDIAGONAL_EIGENVECTORS, BIDIAGONAL_VECTORS),
+        )
     ),
     Mark(GROUPED_PRODUCT, On.TARGET, "codegen/passes/grouped_products.py", "codegen/reading.py"),
     Mark(BLOCK_PRODUCT, On.TARGET, "codegen/passes/block_products.py", "codegen/reading.py"),

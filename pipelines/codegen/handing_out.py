@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.kernel_program import CONSTANTS_AT, CONSTANTS_COUNT_AT, ENTRY, HANDED
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.outlining import Cut, part_of
-from hloforge.pipelines.codegen.lang.values import I32, I64
+from hloforge.pipelines.codegen.lang.values import I32, I64, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ entry:
   %told.at = getelementptr i8, ptr %state, i64 {CONSTANTS_COUNT_AT}
   %told = load i16, ptr %told.at
   %is.shared = icmp eq i16 %told, {HANDED}
-  br i1 %is.shared, label %share, label %next
+  %are.several = icmp sgt i64 %count, 1
+  %is.handed = and i1 %is.shared, %are.several
+  br i1 %is.handed, label %share, label %next
 share:
   %words.at = getelementptr i8, ptr %state, i64 {CONSTANTS_AT}
   %words = load ptr, ptr %words.at
@@ -52,12 +54,15 @@ done:
 """
 
 
-def hand_out(generator: Generator, count: int, write: Callable[[Share | None], None]) -> None:
+def hand_out(
+    generator: Generator, count: int, write: Callable[[Share | None], None], active: Value | None = None
+) -> None:
     """Write what may be shared out to so many workgroups.
 
     Args:
         write: writes the share of one, or everything for None. What it reads and writes is in memory, and not on the
             stack, of which each workgroup has its own.
+        active: to how many of them, at least 1, this time; None for all.
     """
     if count == 1 or generator.is_shared:
         write(None)
@@ -87,7 +92,9 @@ def hand_out(generator: Generator, count: int, write: Callable[[Share | None], N
             function.do(f"store ptr {argument}, ptr {function.offset(words, I64, number_of).text}")
     function.definitions[_HAND] = _HAND_TEXT
     run = _runner(function, name, len(arguments), place)
-    function.do(f"call void {_HAND}(ptr %state, ptr {run}, {words}, {own}, i64 {count})")
+    function.do(
+        f"call void {_HAND}(ptr %state, ptr {run}, {words}, {own}, i64 {count if active is None else active.text})"
+    )
     writer.shares = max(writer.shares, count)
 
 

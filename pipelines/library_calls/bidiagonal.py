@@ -23,6 +23,13 @@ def bidiagonalize(a: Number) -> Rows:
     return each_matrix(state, lambda rows: count_up(0, n, lambda k, rows: [_step(k, rows, n)], [rows])[0])
 
 
+def reduced(a: Value) -> list[Value]:
+    """``own_calls.bidiagonal`` by loops."""
+    n = a.dims[1]
+    state = bidiagonalize(Number(a))
+    return [state.block(rows, n).re for rows in ((n, 2 * n), (0, n), (2 * n + D, 2 * n + TAU_P + 1))]
+
+
 def _step(k: Value, state: Rows, n: int) -> Rows:
     """Reflect the column k from the left, then the row k from the right."""
     extra = 2 * n

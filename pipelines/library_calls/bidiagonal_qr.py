@@ -9,7 +9,7 @@ from __future__ import annotations
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.matrices import ascending, permuted
+from hloforge.pipelines.library_calls.matrices import ascending, identity, permuted
 from hloforge.pipelines.library_calls.own_calls import bidiagonal_qr
 from hloforge.pipelines.library_calls.rotations import (
     AT_ONCE,
@@ -55,6 +55,14 @@ def diagonalize(d: Value, e: Value, vectors: tuple[Value, Value] | None) -> tupl
         p = ops.select(ops.broadcast_in_dim(values < 0.0, p.dims, [0, 1]), -p, p)
         found = [permuted(q, order), permuted(p, order)]
     return permuted(ops.abs(values), order), ops.ne(left, 0.0), found
+
+
+def vectors(d: Value, e: Value) -> list[Value]:
+    """``own_calls.bidiagonal_vectors`` by loops."""
+    batch, n = d.dims
+    one = identity(d.element_type, (batch, n, n))
+    values, left, found = diagonalize(d, e, (one, one))
+    return [values, ops.convert_element_type(left, d.element_type), *found]
 
 
 def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:

@@ -13,14 +13,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
+from hloforge.dialect.marks import (
+    BIDIAGONAL,
+    BIDIAGONAL_QR,
+    BIDIAGONAL_VECTORS,
+    CHOLESKY,
+    LU,
+    ORTHOGONAL,
+    QR,
+    REFLECTED,
+    TRIDIAGONAL,
+    TRIDIAGONAL_EIGENVECTORS,
+    TRIDIAGONAL_QL,
+)
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose import cholesky
 from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-from hloforge.pipelines.library_calls import bidiagonal_qr, lu, qr, tridiagonal_ql
+from hloforge.pipelines.library_calls import bidiagonal, bidiagonal_qr, lu, qr, reflectors, tridiagonal, tridiagonal_ql
 from hloforge.pipelines.library_calls.registry import CustomCall, target_of
 
 _LOOPS: dict[str, Callable[..., Sequence[Value]]] = {
@@ -30,6 +42,11 @@ _LOOPS: dict[str, Callable[..., Sequence[Value]]] = {
     ORTHOGONAL: qr.orthogonal,
     TRIDIAGONAL_QL: tridiagonal_ql.by_sweeps,
     BIDIAGONAL_QR: bidiagonal_qr.by_sweeps,
+    TRIDIAGONAL: tridiagonal.reduced,
+    BIDIAGONAL: bidiagonal.reduced,
+    BIDIAGONAL_VECTORS: bidiagonal_qr.vectors,
+    REFLECTED: reflectors.reflected,
+    TRIDIAGONAL_EIGENVECTORS: tridiagonal_ql.eigenvectors,
 }
 
 

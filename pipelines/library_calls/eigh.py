@@ -8,10 +8,18 @@ from math import prod
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.idioms import matrix_transpose, zeros
+from hloforge.dialect.idioms import zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.matrices import from_parts, hermitian, not_finite, parts_of, poisoned, scaled
-from hloforge.pipelines.library_calls.reflectors import accumulated
+from hloforge.pipelines.library_calls.matrices import (
+    from_parts,
+    hermitian,
+    kept,
+    not_finite,
+    parts_of,
+    poisoned,
+    scaled,
+)
+from hloforge.pipelines.library_calls.own_calls import reflected, tridiagonal, tridiagonal_eigenvectors
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.library_calls.tridiagonal import TAU, D, E, tridiagonalize
 from hloforge.pipelines.library_calls.tridiagonal_ql import diagonalize
@@ -59,23 +67,36 @@ def _of_any_batch(a: Value, *, lower: bool, vectors: bool) -> list[Value]:
 def eigh(a: Value, *, lower: bool, vectors: bool) -> tuple[Value, Value | None, Value]:
     """Eigenvalues ``[b, n]``, eigenvectors ``[b, n, n]``, and how many are missing ``[b]``, of ``[b, n, n]``.
 
-    By Householder's reduction to tridiagonal form and implicit QL.
+    By Householder's reduction to tridiagonal form; with vectors divide and conquer where there is code for it, else
+    implicit QL.
     """
-    batch, n, _ = a.dims
     bad = not_finite(a)
     a, scale = scaled(hermitian(a, lower), bad)
-    reduced = tridiagonalize(parts_of(a))
-    d, e = (ops.reshape(reduced.block((n + row, n + row + 1), n).re, [batch, n]) for row in (D, E))
-    z = None
+    reflectors, (d, e, taus) = _tridiagonal(a)
     if vectors:
-        q = accumulated(reduced.block((0, n), n), reduced.block((n + TAU, n + TAU + 1), n), offset=1)
-        z = ops.concat_in_dim([matrix_transpose(part) for part in q.parts], 2)
-    values, left, z = diagonalize(d, e, z)
-    info = ops.reduce(ops.convert_element_type(left, "s32"), 0, ops.add, [1])
+        values, left, rows = tridiagonal_eigenvectors(d, e)
+    else:
+        values, left, _ = diagonalize(d, e, None)
+        left = ops.convert_element_type(left, values.element_type)
+    info = ops.reduce(ops.convert_element_type(ops.ne(left, 0.0), "s32"), 0, ops.add, [1])
     info = ops.select(bad, full(info, 1), info)
     values = poisoned(values * ops.broadcast_in_dim(scale, values.dims, [0]), bad)
-    if z is None:
+    if not vectors:
         return values, None, info
-    halves = [z] if z.dims[2] == n else [z[:, :, :n], z[:, :, n:]]
-    found = from_parts([matrix_transpose(half) for half in halves])
-    return values, poisoned(found, bad), info
+    if a.element_type.is_complex:
+        rows = ops.complex(rows, full(rows, 0))
+    return values, poisoned(reflected(reflectors, taus, rows, offset=1), bad), info
+
+
+def _tridiagonal(a: Value) -> tuple[Value, tuple[Value, Value, Value]]:
+    """Reflectors ``[b, n, n]``; the diagonal and the one beside it ``[b, n]``, and the reflectors' factors."""
+    batch, n, _ = a.dims
+    if not a.element_type.is_complex:
+        reflectors, diagonals = tridiagonal(a)
+        d, e = (ops.reshape(diagonals[:, row : row + 1], [batch, n]) for row in (D, E))
+        return reflectors, (d, e, diagonals[:, TAU : TAU + 1])
+    reduced = tridiagonalize(parts_of(a))
+    d, e = (ops.reshape(reduced.block((n + row, n + row + 1), n).re, [batch, n]) for row in (D, E))
+    found = (reduced.block(rows, n) for rows in ((0, n), (n + TAU, n + TAU + 1)))
+    reflectors, taus = (from_parts(kept(of).parts) for of in found)
+    return reflectors, (d, e, taus)

@@ -11,7 +11,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
+from hloforge.dialect.marks import (
+    BIDIAGONAL,
+    BIDIAGONAL_QR,
+    BIDIAGONAL_VECTORS,
+    CHOLESKY,
+    LU,
+    ORTHOGONAL,
+    QR,
+    REFLECTED,
+    TRIDIAGONAL,
+    TRIDIAGONAL_EIGENVECTORS,
+    TRIDIAGONAL_QL,
+)
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value, leaves
 
@@ -89,3 +101,81 @@ def tridiagonal_ql(d: Value, e: Value, vectors: Sequence[Value]) -> list[Value]:
 def bidiagonal_qr(d: Value, e: Value, vectors: Sequence[Value]) -> list[Value]:
     """Implicit QR of real upper bidiagonal matrices; the same, with two arrays: of the left side and of the right."""
     return own_call(BIDIAGONAL_QR, [d, e, *vectors], [str(value.shape) for value in (d, e, *vectors)])
+
+
+def tridiagonal(a: Value) -> tuple[Value, Value]:
+    """Real symmetric matrices q t q^T, with t tridiagonal.
+
+    Args:
+        a: ``[b, n, n]``, n > 0, with magnitudes of about 1 at most.
+
+    Returns:
+        the reflectors of q = H_0 H_1 ..., ``[b, n, n]``: row k is a vector with zeros before its 1 at k + 1, and the
+        last row is zero; the diagonal of t, the one beside it, and the reflectors' factors: ``[b, 3, n]``.
+    """
+    batch, n, _ = a.dims
+    reflectors, diagonals = own_call(TRIDIAGONAL, [a], [str(a.shape), f"{a.element_type.name}[{batch},3,{n}]"])
+    return reflectors, diagonals
+
+
+def bidiagonal(a: Value) -> tuple[Value, Value, Value]:
+    """Real square matrices q b p^T, with b upper bidiagonal.
+
+    Args:
+        a: ``[b, n, n]``, n > 0, with magnitudes of about 1 at most.
+
+    Returns:
+        the reflectors of q and those of p, ``[b, n, n]``: row k is a vector with zeros before its 1 at k, and at k + 1;
+        the diagonal of b, the one above it, and the reflectors' factors of both: ``[b, 4, n]``. Reflectors whose
+        factors are zero may be zero.
+    """
+    batch, n, _ = a.dims
+    left, right, diagonals = own_call(
+        BIDIAGONAL, [a], [str(a.shape), str(a.shape), f"{a.element_type.name}[{batch},4,{n}]"]
+    )
+    return left, right, diagonals
+
+
+def reflected(reflectors: Value, taus: Value, c: Value, *, offset: int) -> Value:
+    """Products of reflectors with matrices: H_0 H_1 ... c, ``[b, n, w]``.
+
+    Args:
+        reflectors: ``[b, n, n]``, a vector in each row: of row k with zeros before its 1 at k + offset.
+        taus: ``[b, 1, n]``.
+        c: its columns, ``[b, w, n]``.
+    """
+    batch, w, n = c.dims
+    (found,) = own_call(REFLECTED, [reflectors, taus, c], [f"{c.element_type.name}[{batch},{n},{w}]"], offset=offset)
+    return found
+
+
+def tridiagonal_eigenvectors(d: Value, e: Value) -> tuple[Value, Value, Value]:
+    """Eigenvalues and eigenvectors of real symmetric tridiagonal matrices.
+
+    Args:
+        d, e: as of ``tridiagonal_ql``.
+
+    Returns:
+        the eigenvalues in ascending order; ``[b, n]``, zero except for eigenvalues that were not found; the
+        eigenvectors, ``[b, n, n]``, one in a row.
+    """
+    batch, n = d.dims
+    shapes = [str(d.shape), str(d.shape), f"{d.element_type.name}[{batch},{n},{n}]"]
+    values, left, rows = own_call(TRIDIAGONAL_EIGENVECTORS, [d, e], shapes)
+    return values, left, rows
+
+
+def bidiagonal_vectors(d: Value, e: Value) -> tuple[Value, Value, Value, Value]:
+    """Singular values and vectors of real upper bidiagonal matrices u s v^T.
+
+    Args:
+        d, e: as of ``bidiagonal_qr``.
+
+    Returns:
+        the values in descending order; ``[b, n]``, zero except for values that were not found; the vectors of the left
+        side and of the right one, ``[b, n, n]``, one in a row.
+    """
+    batch, n = d.dims
+    square = f"{d.element_type.name}[{batch},{n},{n}]"
+    values, left, u, v = own_call(BIDIAGONAL_VECTORS, [d, e], [str(d.shape), str(d.shape), square, square])
+    return values, left, u, v

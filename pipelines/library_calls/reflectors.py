@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
-from hloforge.dialect.idioms import matrix_transpose
+from hloforge.dialect.idioms import batch_matmul, matrix_transpose
 from hloforge.dialect.values import Value
+from hloforge.pipelines.library_calls.matrices import from_parts, parts_of
 from hloforge.pipelines.library_calls.own_calls import orthogonal
 from hloforge.pipelines.library_calls.rows import (
     Number,
@@ -144,6 +145,12 @@ def accumulated(vectors: Number, taus: Number, offset: int) -> Number:
         return count_down(n - 1 - offset, 0, step, [state])[0]  # type: ignore[no-any-return]
 
     return each_matrix(state, whole).block((0, n), n)
+
+
+def reflected(vectors: Value, taus: Value, c: Value, *, offset: int) -> list[Value]:
+    """``own_calls.reflected`` by an orthogonal matrix."""
+    q = accumulated(parts_of(vectors), parts_of(taus), offset)
+    return [batch_matmul(from_parts(q.parts), ops.optimization_barrier(matrix_transpose(c)))]
 
 
 def _orthogonal(vectors: Value, taus: Value, offset: int) -> Value:

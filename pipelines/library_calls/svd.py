@@ -13,7 +13,6 @@ from hloforge.pipelines.library_calls import own_calls
 from hloforge.pipelines.library_calls.bidiagonal import TAU_P, TAU_Q, D, E, bidiagonalize
 from hloforge.pipelines.library_calls.bidiagonal_qr import diagonalize
 from hloforge.pipelines.library_calls.matrices import from_parts, identity, kept, not_finite, parts_of, poisoned, scaled
-from hloforge.pipelines.library_calls.reflectors import accumulated
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.library_calls.rows import Number
 
@@ -119,18 +118,26 @@ def svd(a: Value, vectors: str) -> tuple[Value, Value | None, Value | None, Valu
 
 def _of_square(a: Value, vectors: bool) -> tuple[Value, Value | None, Value | None, Value]:
     batch, n, _ = a.dims
-    reduced = bidiagonalize(kept(parts_of(a)))
-
-    def row(number: int) -> Number:
-        return reduced.block((2 * n + number, 2 * n + number + 1), n)
-
-    d, e = (ops.reshape(row(number).re, [batch, n]) for number in (D, E))
+    if a.element_type.is_complex:
+        reduced = bidiagonalize(kept(parts_of(a)))
+        left, right = reduced.block((n, 2 * n), n), reduced.block((0, n), n)
+        rows = [reduced.block((2 * n + row, 2 * n + row + 1), n) for row in (D, E, TAU_Q, TAU_P)]
+    else:
+        *both, diagonals = own_calls.bidiagonal(a)
+        left, right = map(Number, both)
+        rows = [Number(diagonals[:, row : row + 1]) for row in (D, E, TAU_Q, TAU_P)]
+    d, e = (ops.reshape(row.re, [batch, n]) for row in rows[:2])
     if not vectors:
-        values, left, _ = diagonalize(d, e, None)
-        return values, None, None, left
-    q = accumulated(reduced.block((n, 2 * n), n), row(TAU_Q), offset=0)
-    p = accumulated(reduced.block((0, n), n), row(TAU_P), offset=1)
-    sides = [ops.concat_in_dim([matrix_transpose(part) for part in side.parts], 2) for side in (q, p.conjugate())]
-    values, left, (ut, vt) = diagonalize(d, e, (sides[0], sides[1]))
-    u, v = (from_parts([x[:, :, first : first + n] for first in range(0, x.dims[2], n)]) for x in (ut, vt))
-    return values, matrix_transpose(u), v, left
+        values, missing, _ = diagonalize(d, e, None)
+        return values, None, None, missing
+    values, missing, *sides = own_calls.bidiagonal_vectors(d, e)
+    if a.element_type.is_complex:
+        sides = [ops.complex(side, full(side, 0)) for side in sides]
+    u = own_calls.reflected(*_joined(left, rows[2]), sides[0], offset=0)
+    v = own_calls.reflected(*_joined(right, rows[3]), sides[1], offset=1)
+    return values, u, conjugate(matrix_transpose(v)), ops.ne(missing, 0.0)
+
+
+def _joined(reflectors: Number, taus: Number) -> tuple[Value, Value]:
+    """Reflectors and their factors by numbers instead of parts."""
+    return from_parts(kept(reflectors).parts), from_parts(kept(taus).parts)

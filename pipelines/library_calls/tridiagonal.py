@@ -41,6 +41,14 @@ def tridiagonalize(a: Number) -> Rows:
     return each_matrix(Rows.of(a, _EXTRA), reduce)
 
 
+def reduced(a: Value) -> list[Value]:
+    """``own_calls.tridiagonal`` by loops."""
+    n = a.dims[1]
+    state = tridiagonalize(Number(a))
+    last = ops.pad(state.block((0, n - 1), n).re, 0.0, [(0, 0, 0), (0, 1, 0), (0, 0, 0)])
+    return [last, state.block((n + D, n + TAU + 1), n).re]
+
+
 def _step(k: Value, state: Rows, n: int) -> Rows:
     """a = H^H a H, where H makes the column k tridiagonal; of a the last step's v w^H + w v^H is still to be taken."""
     state = state.with_vector(k, _updated(state, n, k))

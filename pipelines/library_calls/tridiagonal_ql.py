@@ -13,7 +13,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.matrices import ascending, permuted
+from hloforge.pipelines.library_calls.matrices import ascending, identity, permuted
 from hloforge.pipelines.library_calls.own_calls import tridiagonal_ql
 from hloforge.pipelines.library_calls.reflectors import NEGLIGIBLE
 from hloforge.pipelines.library_calls.rotations import (
@@ -63,6 +63,14 @@ def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:
     columns = vectors[0].dims[2] if vectors else 0
     state = each_matrix(state, lambda rows: _iterated(rows, n, top, columns))
     return results(state, n, top, columns)
+
+
+def eigenvectors(d: Value, e: Value) -> list[Value]:
+    """``own_calls.tridiagonal_eigenvectors`` by loops."""
+    batch, n = d.dims
+    found, left, rows = by_sweeps(d, e, identity(d.element_type, (batch, n, n)))
+    order = ascending(found)
+    return [permuted(found, order), left, permuted(rows, order)]
 
 
 def with_diagonals(d: Value, e: Value, vectors: Sequence[Value], each: int) -> tuple[Rows, int]:

@@ -20,7 +20,9 @@ func.func @main(%a: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<i32>) {
 // CHECK-LABEL: func.func @eigenvalues
 // CHECK: stablehlo.custom_call @hloforge.tridiagonal_ql({{%[^,]+}}, {{%[^,]+}}) {{.*}} : (tensor<1x4xf32>, tensor<1x4xf32>)
 // CHECK-LABEL: func.func @eigenvectors
-// CHECK: stablehlo.custom_call @hloforge.tridiagonal_ql({{.*}} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4x4xf32>)
+// CHECK: stablehlo.custom_call @hloforge.tridiagonal({{.*}} : (tensor<1x4x4xf32>) -> (tensor<1x4x4xf32>, tensor<1x3x4xf32>)
+// CHECK: stablehlo.custom_call @hloforge.tridiagonal_eigenvectors({{.*}} : (tensor<1x4xf32>, tensor<1x4xf32>)
+// CHECK: stablehlo.custom_call @hloforge.reflected({{.*}}offset = 1
 func.func @eigenvalues(%a: tensor<4x4xf32>, %p: tensor<4x4xi1>) -> tensor<4xf32> {
   %r:3 = stablehlo.custom_call @lapack_ssyevd_ffi(%a) {api_version = 4 : i32,
     backend_config = {mode = 86 : ui8, uplo = 76 : ui8},

@@ -42,7 +42,7 @@ from hloforge.pipelines.codegen.lang.values import I32, Number, Value, vector_of
 
 
 @dataclass(frozen=True)
-class _Reflectors(InParts):
+class Room(InParts):
     """Memory for a matrix of m rows and some columns, and for a panel of reflectors.
 
     Attributes:
@@ -102,8 +102,8 @@ class QR:
         return min(self.m, self.n)
 
     @property
-    def _room(self) -> _Reflectors:
-        return _Reflectors(self.m, self.n, self.element, self.vector_bytes)
+    def _room(self) -> Room:
+        return Room(self.m, self.n, self.element, self.vector_bytes)
 
     @property
     def scratch(self) -> int:
@@ -145,7 +145,7 @@ class QR:
                     found.put(tau, column)
                     own.put(tau, 0, column - start)
                 if room.side > lanes:
-                    _Panel(room, matrices, start).write(function, work, stop, start + lanes, adjoint=True)
+                    Panel(room, matrices, start).write(function, work, stop, start + lanes, adjoint=True)
             copy(function, work, Matrix(factors.moved(origin), self.n), self.m, self.n)
 
 
@@ -167,8 +167,8 @@ class Orthogonal:
     vector_bytes: int = 64
 
     @property
-    def _room(self) -> _Reflectors:
-        return _Reflectors(self.m, max(self.columns, self.reflectors), self.element, self.vector_bytes)
+    def _room(self) -> Room:
+        return Room(self.m, max(self.columns, self.reflectors), self.element, self.vector_bytes)
 
     @property
     def scratch(self) -> int:
@@ -213,12 +213,12 @@ class Orthogonal:
                 fill(function, own, (0, 1), lanes, zero)
                 with steps(function, start, stop) as column:
                     own.put(given.at(column), 0, column - start)
-                _Panel(room, matrices, start).write(function, source, stop, start, adjoint=False)
+                Panel(room, matrices, start).write(function, source, stop, start, adjoint=False)
             into = Matrix(target.moved(times(number, self.m * self.columns)), self.columns)
             copy(function, work, into, self.m, self.columns)
 
 
-def _load(function: Function, source: Matrix, work: Matrix, shape: tuple[int, int], room: _Reflectors) -> None:
+def _load(function: Function, source: Matrix, work: Matrix, shape: tuple[int, int], room: Room) -> None:
     """Copy a matrix; zeros follow its rows and columns."""
     m, n = shape
     zero = element_memory.constant(function, room.element, 0)
@@ -230,10 +230,10 @@ def _load(function: Function, source: Matrix, work: Matrix, shape: tuple[int, in
 
 
 @dataclass(frozen=True)
-class _Panel:
+class Panel:
     """The reflectors of a panel, which begins in the row and column ``start``."""
 
-    room: _Reflectors
+    room: Room
     matrices: Sequence[Matrix]
     start: Value
 
@@ -246,10 +246,29 @@ class _Panel:
             column: the first column that they are applied to, a multiple of the lanes.
             adjoint: whether the adjoint of their product is applied.
         """
+        self._vectors(function, source, stop)
+        self._apply(function, column, adjoint=adjoint)
+
+    def write_whole(self, function: Function, source: Matrix, count: Value) -> None:
+        """Apply their product to all columns.
+
+        Args:
+            source: their vectors by columns, whole, with zeros before them.
+            count: of reflectors.
+        """
+        room, vectors, lanes = self.room, self.matrices[1], self.room.registers.lanes
+        zero = element_memory.constant(function, room.element, 0)
+        with steps(function, self.start, room.height) as row:
+            for column in range(lanes):
+                vectors.put(zero, row, column)
+        with steps(function, 0, count) as place, steps(function, self.start, room.m) as row:
+            vectors.put(source.at(row, place), row, place)
+        self._apply(function, 0, adjoint=False)
+
+    def _apply(self, function: Function, column: Number, *, adjoint: bool) -> None:
         room, registers, start = self.room, self.room.registers, self.start
         work, vectors, products, rest, _ = self.matrices
         lanes, limits = registers.lanes, (start, room.height)
-        self._vectors(function, source, stop)
         zero = element_memory.constant(function, room.element, 0)
         fill(function, products, (0, lanes), lanes, zero)
         fill(function, rest, (0, lanes), room.side, zero)
@@ -304,7 +323,7 @@ class _Column:
     """The reflector of a column, applied to its panel, which begins in the row and column ``start``."""
 
     plan: QR
-    room: _Reflectors
+    room: Room
     work: Matrix
     start: Value
     column: Value

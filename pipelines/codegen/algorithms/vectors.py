@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hloforge.pipelines.codegen.algorithms.arrays import Element, parts
 from hloforge.pipelines.codegen.elements.comparisons import select
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I1, Value, vector_of
+from hloforge.pipelines.codegen.lang.values import I1, Value, lanes_of, vector_of
 
 
 def mapped(element: Element, change: Callable[[Value], Value]) -> Element:
@@ -53,3 +53,13 @@ def like(values: Sequence[Value], elements: Sequence[Element]) -> list[Element]:
         else:
             found.append((left.pop(0), left.pop(0)))
     return found
+
+
+def total(vector: Value) -> Value:
+    """The sum of a vector's numbers."""
+    function, count = vector.function, lanes_of(vector.kind)
+    while count > 1:
+        count //= 2
+        low, high = (function.shuffle(vector, None, range(start, start + count)) for start in (0, count))
+        vector = low + high
+    return function.extract(vector, 0)

@@ -45,3 +45,33 @@ def norms(a: Array) -> Array:
 def non_orthogonality(q: Array) -> float:
     """How far from orthonormal columns are, in units of n eps."""
     return error(adjoint(wide(q)) @ wide(q), np.eye(q.shape[-1]), 1.0, q)
+
+
+def families(n: int, dtype: str) -> dict[str, Array]:
+    """Real symmetric matrices whose eigenvalues divide and conquer could lose: graded, clustered, repeated, glued."""
+    generator = np.random.default_rng(n)
+    q, _ = np.linalg.qr(generator.standard_normal((n, n)))
+    grades = 10.0 ** -np.linspace(0, 12, n)
+    beside = np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+    glued = np.diag(np.abs(np.arange(n) % 21 - 10.0)) + beside
+    for place in range(20, n - 1, 21):
+        glued[place, place + 1] = glued[place + 1, place] = 1e-7
+    graded = np.diag(grades) + 1e-3 * np.sqrt(np.outer(grades, grades)) * (q + q.T)
+    found = {
+        "graded": graded,
+        "graded upwards": graded[::-1, ::-1],
+        "clustered": (q * (1 + 1e-6 * generator.standard_normal(n))) @ q.T,
+        "repeated": (q * generator.integers(-1, 3, n)) @ q.T,
+        "two clusters": (q * np.where(np.arange(n) < n // 2, 1, 1e-5 * generator.standard_normal(n))) @ q.T,
+        "zero": np.zeros((n, n)),
+        "identity": np.eye(n),
+        "ones": np.ones((n, n)),
+        "Wilkinson's": np.diag(np.abs(np.arange(n) - n // 2)) + beside,
+        "second differences": 2 * np.eye(n) - beside,
+        "zero diagonal": beside,
+        "glued": glued,
+        "equal blocks": np.kron(np.eye(-(-n // 7)), np.ones((7, 7)))[:n, :n],
+        "large": 1e30 * (q + q.T),
+        "small": 1e-30 * (q + q.T),
+    }
+    return {name: ((a + a.T) / 2).astype(dtype) for name, a in found.items()}

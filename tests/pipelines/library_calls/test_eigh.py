@@ -7,8 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.pipelines.library_calls.spectral import SLACK, Array, adjoint, error, non_orthogonality, norms, random
-from tests.support_jax import evaluated
+import hloforge
+from tests.pipelines.library_calls.spectral import (
+    SLACK,
+    Array,
+    adjoint,
+    error,
+    families,
+    non_orthogonality,
+    norms,
+    random,
+)
+from tests.support_jax import evaluated, lowered
 
 jax = pytest.importorskip("jax")
 
@@ -40,6 +50,31 @@ def test_hard_matrices_meet_their_equations(dtype: str) -> None:
     check(a, w, v)
     assert np.array_equal(w[1], np.arange(6)), "a diagonal matrix has its diagonal for eigenvalues"
     assert not np.any(w[4])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n"), [("f4", 5), ("f8", 40), ("f4", 150), pytest.param("f8", 260, marks=pytest.mark.slow)]
+)
+def test_divide_and_conquer_keeps_what_is_close_apart(dtype: str, n: int) -> None:
+    found = families(n, dtype)
+    program = lowered(lambda a: jax.numpy.linalg.eigh(a, symmetrize_input=False), found["zero"])
+    session = hloforge.compile(program).load()
+    for name, a in found.items():
+        w, v = (np.asarray(part) for part in session(a))
+        check(a[None], w[None], v[None])
+        if name in ("zero", "identity"):
+            assert np.array_equal(w, np.diag(a)), name
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_a_batch_is_shared_out(dtype: str) -> None:
+    a = random(dtype, 9, 70, 70)
+    a = (a + adjoint(a)) / 2
+    a[3], a[5, 2, 1] = 0, np.nan
+    w, v = evaluated(lambda a: jax.numpy.linalg.eigh(a, symmetrize_input=False), a)
+    good = np.arange(9) != 5
+    check(a[good], w[good], v[good])
+    assert np.all(np.isnan(w[5])) and np.all(np.isnan(v[5]))
 
 
 def test_only_the_named_triangle_is_read_and_sizes_from_0_to_2_and_64_do() -> None:

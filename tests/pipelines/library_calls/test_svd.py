@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.pipelines.library_calls.spectral import SLACK, Array, error, non_orthogonality, norms, random
-from tests.support_jax import evaluated
+import hloforge
+from tests.pipelines.library_calls.spectral import SLACK, Array, error, families, non_orthogonality, norms, random
+from tests.support_jax import evaluated, lowered
 
 jax = pytest.importorskip("jax")
 
@@ -51,6 +52,36 @@ def check(a: Array, u: Array, s: Array, vt: Array) -> None:
 def test_hard_matrices_meet_their_equations(dtype: str) -> None:
     a = hard_matrices(dtype)
     check(a, *evaluated(jax.numpy.linalg.svd, a))
+
+
+def divided(n: int, dtype: str) -> dict[str, Array]:
+    """What divide and conquer could lose: ``families``, and graded, rank-deficient, triangular and nilpotent ones."""
+    generator = np.random.default_rng(n)
+    a = generator.standard_normal((n, n))
+    (q, _), (p, _) = (np.linalg.qr(generator.standard_normal((n, n))) for _ in range(2))
+    more = {
+        "geometric": (q * 10.0 ** -np.linspace(0, 14, n)) @ p,
+        "half the rank": (q * np.where(np.arange(n) < n // 2, 1.0 + np.arange(n), 0)) @ p,
+        "orthogonal": q,
+        "bidiagonal": np.eye(n) + np.eye(n, k=1),
+        "triangular": np.triu(np.full((n, n), -0.3), 1) + np.eye(n),
+        "nilpotent": np.eye(n, k=1),
+        "zero rows": np.where(np.arange(n)[:, None] % 3 == 0, 0, a),
+    }
+    return {**families(n, dtype), **{name: b.astype(dtype) for name, b in more.items()}}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n"), [("f4", 5), ("f8", 2), ("f8", 40), ("f4", 150), pytest.param("f8", 260, marks=pytest.mark.slow)]
+)
+def test_divide_and_conquer_keeps_what_is_close_apart(dtype: str, n: int) -> None:
+    found = divided(n, dtype)
+    session = hloforge.compile(lowered(jax.numpy.linalg.svd, found["zero"])).load()
+    for name, a in found.items():
+        u, s, vt = (np.asarray(part)[None] for part in session(a))
+        check(a[None], u, s, vt)
+        if name == "zero":
+            assert not np.any(s)
 
 
 @pytest.mark.parametrize(("dtype", "m", "n"), [("f8", 9, 5), pytest.param("c8", 5, 9, marks=pytest.mark.slow)])
