@@ -383,7 +383,11 @@ class Planner:
                 step.split(self.in_memory)
         for op in self._block.ops:
             if op.name == "dot_general":
-                op.parts = tuple(None if self.in_memory(one) else part_of(one, self.in_memory) for one in op.operands)
+                # A panel is dense, whatever it is computed of.
+                op.parts = tuple(
+                    None if side == op.panel or self.in_memory(one) else part_of(one, self.in_memory)
+                    for side, one in enumerate(op.operands)
+                )
         return steps
 
     def _loops(self) -> list[Step]:

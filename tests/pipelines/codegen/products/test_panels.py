@@ -135,6 +135,23 @@ def test_what_stays_in_memory() -> None:
     assert _panels(lambda x, w: x @ jnp.maximum(w, 0), x, _normal(_K, _N)) == 0
 
 
+def test_what_a_panel_moves_has_memory_for_others() -> None:
+    """The gradient of a 1x1 convolution's weights whose incoming gradient other convolutions read too.
+
+    The factor was meant to be computed as it is read. What it exchanges the dimensions of is in memory after all.
+    """
+
+    def gradients(x: Any, w: Any, grown: Any, mask: Any) -> Any:
+        spread = jnp.where(mask, jnp.broadcast_to(grown[:, :, None, None] / 36, mask.shape), 0)
+        image = jax.lax.conv(spread, w, (1, 1), "SAME")
+        return jnp.einsum("nihw,nohw->io", x, spread), image, spread.sum((0, 2, 3))
+
+    mask = _bytes(6, 88, 6, 6) < 128
+    given = _normal(6, 44, 6, 6), _normal(44, 88, 3, 3), _normal(6, 88), mask
+    check(gradients, *given)
+    assert _panels(gradients, *given) == 1
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("rows", [1, 5, 33])
 def test_half_precision_is_widened_as_it_is_read(dtype: str, rows: int) -> None:
