@@ -29,6 +29,7 @@ from hloforge.pipelines.codegen.passes.known_exponents import LegalizeKnownExpon
 from hloforge.pipelines.codegen.passes.known_gathers import LegalizeKnownGathers
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
+from hloforge.pipelines.codegen.passes.nested_updates import LegalizeNestedUpdates
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.quantized_moves import LegalizeQuantizedMoves
 from hloforge.pipelines.codegen.passes.reduction_orders import LegalizeReductionOrders
@@ -96,6 +97,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeSingleTerms(), "sums of one term are elementwise; roundings and products below see what is left"),
     Stage(LegalizeFewBins(), "reductions, of which passes below change some; single windows are updates"),
     Stage(LegalizeSingleWindows(), "updates of a part are elementwise; roundings below see what is around them"),
+    Stage(LegalizeNestedUpdates(), "parts put back at known places are updates by now; these make no copies"),
     Stage(LegalizeKnownExponents(), "products where powers were; roundings below see them"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
