@@ -60,7 +60,7 @@ def plan(gemm: ComplexGemm, machine: Machine) -> DotPlan:
     while 2 * columns <= min(gemm.n, 4) and 4 * columns * gemm.m <= most:
         columns *= 2
     parts = max(1, min(_SUMS // (2 * gemm.m * columns), 2 * gemm.k // lanes))
-    return DotPlan(lanes, columns, parts, one_by_one(gemm.sums))
+    return DotPlan(lanes, columns, parts, one_by_one(gemm.sums), gemm.m)
 
 
 def units(gemm: ComplexGemm, found: DotPlan) -> tuple[int, int]:

@@ -3,9 +3,10 @@
 Several columns are read at once, each with sums of its own in a register, which are added up at the end::
 
     for group of columns:
-        for vector of terms:
-            sums[row, column] += row * column
-        store the sum of each register
+        for group of rows:
+            for vector of terms:
+                sums[row, column] += row * column
+            store the sum of each register
 
 Bytes are multiplied in groups of four terms where the processor has instructions for it (``arithmetic.py``).
 """
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 # Rows of the left factor at most, and vectors of terms from which a result of few columns is worth exchanging factors:
 # its rows are then columns, and vectors go along the terms.
 MOST_ROWS, _LEAST_TERMS = 4, 2
+# Of floats where vectors are short: a tile's columns are packed, which takes as long as two groups of rows, and the
+# second group finds them in the first-level cache.
+_MOST_OF_FLOATS = 8
+_MANY_VECTORS = 32
 # Registers of sums that hide how long an addition takes.
 _SUMS = 8
 
@@ -50,17 +55,24 @@ class DotPlan:
         columns: that are read at once, a power of two.
         parts: vectors of terms, each with sums of its own.
         arithmetic: of terms one by one, or of bytes in groups.
+        rows: of a group; the last one may have fewer.
     """
 
     lanes: int
     columns: int
     parts: int
     arithmetic: Arithmetic
+    rows: int
 
 
 def takes(gemm: Gemm, machine: Machine) -> bool:
     """Whether a product has few rows, and columns whose terms lie next to each other."""
-    return gemm.rhs.row == 1 and gemm.m <= MOST_ROWS and gemm.k >= _lanes(gemm, machine)
+    return gemm.rhs.row == 1 and gemm.m <= _most_rows(gemm, machine) and gemm.k >= _lanes(gemm, machine)
+
+
+def _most_rows(gemm: Gemm, machine: Machine) -> int:
+    is_float = gemm.lhs.kind == gemm.rhs.kind == gemm.sums and gemm.sums in ("float", "double")
+    return _MOST_OF_FLOATS if is_float and machine.vector_count < _MANY_VECTORS else MOST_ROWS
 
 
 def takes_exchanged(gemm: Gemm, machine: Machine) -> bool:
@@ -85,8 +97,10 @@ def plan(gemm: Gemm, machine: Machine) -> DotPlan:
     lanes = _lanes(gemm, machine) * arithmetic.group
     wanted = 8 if gemm.m == 1 and machine.vector_count >= 32 else 4 if gemm.m <= 2 or machine.vector_count >= 32 else 2
     columns = min(wanted, 1 << (gemm.n.bit_length() - 1))
-    parts = max(1, min(_SUMS // (gemm.m * columns), gemm.k // lanes))
-    return DotPlan(lanes, columns, parts, arithmetic)
+    groups = -(-gemm.m // MOST_ROWS)
+    rows = -(-gemm.m // groups)
+    parts = max(1, min(_SUMS // (rows * columns), gemm.k // lanes))
+    return DotPlan(lanes, columns, parts, arithmetic, rows)
 
 
 def _arithmetic(gemm: Gemm, machine: Machine) -> Arithmetic:
@@ -115,11 +129,6 @@ def write(
     last: Value,
 ) -> None:
     """Write the loops over units from ``first`` up to ``last``."""
-    lanes, arithmetic = found.lanes, found.arithmetic
-    kind = vector_of(gemm.sums, found.lanes // arithmetic.group)
-    # Sums of the columns' terms, which make up for flipped rows.
-    flips = arithmetic.flips
-    each_part = (gemm.m + flips) * found.columns
     with each(function, first, last) as unit:
         batch, group = split_index(function, unit, units(gemm, found))
         places = split_index(function, batch, gemm.batch)
@@ -134,37 +143,52 @@ def write(
         column = clamped(function, group * found.columns, gemm.n - found.columns)
         right = strided(function, right, gemm.rhs.kind, [column], [gemm.rhs.column])
 
-        def add(term: Value, totals: Sequence[Value], parts: int, some: int) -> list[Value]:
-            following = list(totals)
-            sides = (rows_of_left, left, rows_of_left.row), (gemm.rhs, right, gemm.rhs.column)
-            starts = [function.offset(pointer, matrix.kind, term) for matrix, pointer, _ in sides]
-            for part in range(parts):
-                rows, columns = (
-                    [
-                        terms_at(
-                            function, matrix, start, number * stride + part * lanes, lanes, some, arithmetic.element
-                        )
-                        for number in range(count)
-                    ]
-                    for (matrix, _, stride), start, count in zip(sides, starts, (gemm.m, found.columns), strict=True)
-                )
-                if flips:
-                    rows = [row ^ -128 for row in rows]
-                for row in range(gemm.m):
-                    for place in range(found.columns):
-                        slot = part * each_part + row * found.columns + place
-                        following[slot] = arithmetic.multiply_add(rows[row], columns[place], following[slot])
-                for place in range(found.columns if flips else 0):
-                    slot = part * each_part + gemm.m * found.columns + place
-                    groups = function.emit(f"bitcast {columns[place]} to {kind}", kind)
-                    following[slot] = arithmetic.sums_of_terms(groups, following[slot])
-            return following
+        for row in range(0, gemm.m, found.rows):
+            rows = range(row, min(row + found.rows, gemm.m))
+            sums = _sums_of_rows(function, gemm, found, rows, (rows_of_left, left), right)
+            _store(function, gemm, found, sums, results, batch, rows, column)
 
-        sums = sums_of_all(function, found, [function.constant(0, kind)] * each_part, gemm.k, add)
-        if flips:
-            more = [arithmetic.made_up(total) for total in sums[gemm.m * found.columns :]]
-            sums = [total + more[number % found.columns] for number, total in enumerate(sums[: gemm.m * found.columns])]
-        _store(function, gemm, found, sums, results, batch, column)
+
+def _sums_of_rows(
+    function: Function, gemm: Gemm, found: DotPlan, rows: range, left: tuple[Matrix, Value], right: Value
+) -> list[Value]:
+    """The registers of sums of a group of rows with the columns from ``right`` on."""
+    lanes, arithmetic = found.lanes, found.arithmetic
+    kind = vector_of(gemm.sums, found.lanes // arithmetic.group)
+    # Sums of the columns' terms, which make up for flipped rows.
+    flips = arithmetic.flips
+    own = len(rows) * found.columns
+    each_part = own + flips * found.columns
+
+    def add(term: Value, totals: Sequence[Value], parts: int, some: int) -> list[Value]:
+        following = list(totals)
+        sides = (*left, left[0].row, rows), (gemm.rhs, right, gemm.rhs.column, range(found.columns))
+        starts = [function.offset(pointer, matrix.kind, term) for matrix, pointer, _, _ in sides]
+        for part in range(parts):
+            read, columns = (
+                [
+                    terms_at(function, matrix, start, number * stride + part * lanes, lanes, some, arithmetic.element)
+                    for number in numbers
+                ]
+                for (matrix, _, stride, numbers), start in zip(sides, starts, strict=True)
+            )
+            if flips:
+                read = [row ^ -128 for row in read]
+            for number, row in enumerate(read):
+                for place in range(found.columns):
+                    slot = part * each_part + number * found.columns + place
+                    following[slot] = arithmetic.multiply_add(row, columns[place], following[slot])
+            for place in range(found.columns if flips else 0):
+                slot = part * each_part + own + place
+                groups = function.emit(f"bitcast {columns[place]} to {kind}", kind)
+                following[slot] = arithmetic.sums_of_terms(groups, following[slot])
+        return following
+
+    sums = sums_of_all(function, found, [function.constant(0, kind)] * each_part, gemm.k, add)
+    if flips:
+        more = [arithmetic.made_up(total) for total in sums[own:]]
+        sums = [total + more[number % found.columns] for number, total in enumerate(sums[:own])]
+    return sums
 
 
 def sums_of_all(function: Function, found: DotPlan, zeros: list[Value], depth: int, add: AddTerms) -> list[Value]:
@@ -194,20 +218,27 @@ def _copy_rows(function: Function, gemm: Gemm, left: Value, target: Value) -> No
 
 
 def _store(
-    function: Function, gemm: Gemm, found: DotPlan, sums: Sequence[Value], results: Results, batch: Value, column: Value
+    function: Function,
+    gemm: Gemm,
+    found: DotPlan,
+    sums: Sequence[Value],
+    results: Results,
+    batch: Value,
+    rows: range,
+    column: Value,
 ) -> None:
-    groups = [sums_of(function, sums[row * found.columns : (row + 1) * found.columns]) for row in range(gemm.m)]
+    groups = [sums_of(function, sums[n * found.columns : (n + 1) * found.columns]) for n in range(len(rows))]
     if results.takes_vectors and results.is_plain:
-        for number, group in enumerate(groups):
-            results.put(group, batch, function.index(number), column)
+        for row, group in zip(rows, groups, strict=True):
+            results.put(group, batch, function.index(row), column)
         return
     memory = function.stack(gemm.sums, len(sums))
     for number, group in enumerate(groups):
         function.store(group, function.offset(memory, gemm.sums, number * found.columns))
     lanes = found.columns if results.takes_vectors else 1
-    with each(function, 0, gemm.m) as row, each(function, 0, found.columns, lanes) as place:
-        slot = function.offset(memory, gemm.sums, row * found.columns + place)
-        results.put(function.load(slot, wide(gemm.sums, lanes)), batch, row, column + place)
+    with each(function, 0, len(rows)) as number, each(function, 0, found.columns, lanes) as place:
+        slot = function.offset(memory, gemm.sums, number * found.columns + place)
+        results.put(function.load(slot, wide(gemm.sums, lanes)), batch, number + rows.start, column + place)
 
 
 def terms_at(function: Function, matrix: Matrix, start: Value, offset: int, lanes: int, some: int, kind: str) -> Value:

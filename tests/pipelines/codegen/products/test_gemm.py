@@ -113,6 +113,18 @@ def test_few_rows_of_bytes(size: tuple[int, int, int], signs: str) -> None:
     check(gemm, machine=AVX2)
 
 
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("size", [(5, 20, 31), (6, 16, 40), (7, 130, 9), (8, 700, 2)], ids=str)
+def test_groups_of_rows(size: tuple[int, int, int], kind: str) -> None:
+    """Where vectors are short, up to eight rows of floats are multiplied along the terms, in two groups."""
+    for turned in ("r", "lr"):
+        gemm = product(*size, kind, turned=turned, out=kind)
+        assert gemm.form(AVX2) == "dots"
+        for at_end in (True, False):
+            check(gemm, machine=AVX2, at_end=at_end)
+    assert product(9, 64, 40, kind, turned="r", out=kind).form(AVX2) == "tiles"
+
+
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
 @pytest.mark.parametrize("size", [(9, 130, 71), (16, 513, 16), (33, 100, 31), (40, 128, 70), (600, 64, 40)], ids=str)
 def test_tile_registers(size: tuple[int, int, int], kind: str) -> None:
