@@ -229,16 +229,16 @@ def _store(
 ) -> None:
     groups = [sums_of(function, sums[n * found.columns : (n + 1) * found.columns]) for n in range(len(rows))]
     if results.takes_vectors and results.is_plain:
-        for row, group in zip(rows, groups, strict=True):
-            results.put(group, batch, function.index(row), column)
+        for number, group in zip(rows, groups, strict=True):
+            results.put(group, batch, function.index(number), column)
         return
     memory = function.stack(gemm.sums, len(sums))
-    for number, group in enumerate(groups):
-        function.store(group, function.offset(memory, gemm.sums, number * found.columns))
+    for at, group in enumerate(groups):
+        function.store(group, function.offset(memory, gemm.sums, at * found.columns))
     lanes = found.columns if results.takes_vectors else 1
-    with each(function, 0, len(rows)) as number, each(function, 0, found.columns, lanes) as place:
-        slot = function.offset(memory, gemm.sums, number * found.columns + place)
-        results.put(function.load(slot, wide(gemm.sums, lanes)), batch, number + rows.start, column + place)
+    with each(function, 0, len(rows)) as row, each(function, 0, found.columns, lanes) as place:
+        slot = function.offset(memory, gemm.sums, row * found.columns + place)
+        results.put(function.load(slot, wide(gemm.sums, lanes)), batch, row + rows.start, column + place)
 
 
 def terms_at(function: Function, matrix: Matrix, start: Value, offset: int, lanes: int, some: int, kind: str) -> Value:
