@@ -78,3 +78,15 @@ func.func @shared(%x: tensor<4x5xf32>, %w: tensor<6x5xi8>) -> (tensor<4x6xf32>, 
   %r = stablehlo.dot_general %x, %f, contracting_dims = [1] x [0] : (tensor<4x5xf32>, tensor<5x6xf32>) -> tensor<4x6xf32>
   return %r, %f : tensor<4x6xf32>, tensor<5x6xf32>
 }
+
+// Matrices whose numbers lie between those of other matrices of the batch are read as they lie after a transposition.
+// CHECK-LABEL: func.func @batch_last
+// CHECK: %[[X:.+]] = stablehlo.transpose %arg0, dims = [2, 0, 1] : (tensor<16x7x8xf32>) -> tensor<8x16x7xf32>
+// CHECK: %[[Y:.+]] = stablehlo.transpose %arg1, dims = [2, 0, 1] : (tensor<16x9x8xf32>) -> tensor<8x16x9xf32>
+// CHECK: stablehlo.dot_general %[[X]], %[[Y]], batching_dims = [0] x [0], contracting_dims = [1] x [1]
+// CHECK: return
+func.func @batch_last(%x: tensor<16x7x8xf32>, %y: tensor<16x9x8xf32>) -> tensor<8x7x9xf32> {
+  %r = stablehlo.dot_general %x, %y, batching_dims = [2] x [2], contracting_dims = [0] x [0]
+    : (tensor<16x7x8xf32>, tensor<16x9x8xf32>) -> tensor<8x7x9xf32>
+  return %r : tensor<8x7x9xf32>
+}

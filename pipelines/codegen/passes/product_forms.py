@@ -133,7 +133,9 @@ def _through_transpose(
     if free != sorted(free) or not (follow_each_other(dims, moved_depth) and follow_each_other(dims, free)):
         return same
     source = before_transposition(value, order)
-    return same if source is None else (source, moved_batch, moved_depth, True)
+    if source is None or not _has_neighbours(source, moved_batch, moved_depth):
+        return same
+    return source, moved_batch, moved_depth, True
 
 
 @pattern("stablehlo.transpose")
@@ -209,12 +211,14 @@ def _moved(value: Value, batch: Sequence[int], depth: Sequence[int]) -> int:
 
 def _transposed(value: Value, batch: Sequence[int], depth: Sequence[int]) -> tuple[Value, Sequence[int], Sequence[int]]:
     """An operand, and where its dimensions are then."""
-    if _fits(value, batch, depth):
-        return value, batch, depth
     free = _free(value, batch, depth)
-    first, last = len(batch), len(batch) + len(free)
-    moved = ops.transpose(value, [*batch, *free, *depth])
-    return moved, list(range(first)), list(range(last, value.rank))
+    if not _fits(value, batch, depth):
+        order = [*batch, *free, *depth]
+    elif not _has_neighbours(value, batch, depth):
+        order = [*batch, *(d for d in range(value.rank) if d not in batch)]
+    else:
+        return value, batch, depth
+    return ops.transpose(value, order), [order.index(d) for d in batch], [order.index(d) for d in depth]
 
 
 @register
