@@ -4,7 +4,8 @@
 // CHECK-LABEL: func.func @main
 // CHECK: %[[MOST:.+]] = stablehlo.reduce(%arg0 init: %{{.+}}) applies stablehlo.maximum across dimensions = [1]
 // CHECK: %[[ALL:.+]] = stablehlo.broadcast_in_dim %[[MOST]], dims = [0]
-// CHECK: %[[SAME:.+]] = stablehlo.compare EQ, %arg0, %[[ALL]]{{.*}} {hloforge.of_extreme}
+// CHECK: %[[SAME:.+]] = stablehlo.compare EQ, %arg0, %[[ALL]]
+// CHECK-NOT: hloforge.of_extreme
 // CHECK: %[[NAN:.+]] = stablehlo.compare NE, %arg0, %arg0
 // CHECK: %[[FOUND:.+]] = stablehlo.or %[[SAME]], %[[NAN]]
 // CHECK: %[[PLACES:.+]] = stablehlo.select %[[FOUND]], %{{.+}}, %{{.+}} : tensor<32x9xi1>, tensor<32x9xi32>
@@ -89,4 +90,77 @@ func.func @ordered(%x: tensor<32x9xf32>) -> tensor<32xi32> {
       stablehlo.return %v, %w : tensor<f32>, tensor<i32>
     }
   return %r#1 : tensor<32xi32>
+}
+
+// A sum of products may be contracted to one rounding in one loop and not in another: it is in memory.
+// CHECK-LABEL: func.func @contracted
+// CHECK: stablehlo.compare EQ, {{.*}} {hloforge.of_extreme}
+// CHECK: return
+func.func @contracted(%x: tensor<32x9xf32>, %y: tensor<32x9xf32>) -> tensor<32xi32> {
+  %t = stablehlo.multiply %x, %y : tensor<32x9xf32>
+  %s = stablehlo.add %t, %x : tensor<32x9xf32>
+  %i = stablehlo.iota dim = 1 : tensor<32x9xi32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%s init: %least), (%i init: %zero) across dimensions = [1]
+    : (tensor<32x9xf32>, tensor<32x9xi32>, tensor<f32>, tensor<i32>) -> (tensor<32xf32>, tensor<32xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%p: tensor<i32>, %q: tensor<i32>) {
+      %larger = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %nan = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %mine = stablehlo.or %larger, %nan : tensor<i1>
+      %v = stablehlo.select %mine, %a, %b : tensor<i1>, tensor<f32>
+      %w = stablehlo.select %mine, %p, %q : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+    }
+  return %r#1 : tensor<32xi32>
+}
+
+// Each number with each other one, exact: it is computed twice.
+// CHECK-LABEL: func.func @differences
+// CHECK: stablehlo.reduce({{.*}}) applies stablehlo.maximum
+// CHECK-NOT: hloforge.of_extreme
+// CHECK: return
+func.func @differences(%x: tensor<1024xf32>, %y: tensor<1024xf32>) -> tensor<1024xi32> {
+  %m = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<1024xf32>) -> tensor<1024x1024xf32>
+  %n = stablehlo.broadcast_in_dim %y, dims = [1] : (tensor<1024xf32>) -> tensor<1024x1024xf32>
+  %s = stablehlo.subtract %m, %n : tensor<1024x1024xf32>
+  %i = stablehlo.iota dim = 1 : tensor<1024x1024xi32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%s init: %least), (%i init: %zero) across dimensions = [1]
+    : (tensor<1024x1024xf32>, tensor<1024x1024xi32>, tensor<f32>, tensor<i32>) -> (tensor<1024xf32>, tensor<1024xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%p: tensor<i32>, %q: tensor<i32>) {
+      %larger = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %nan = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %mine = stablehlo.or %larger, %nan : tensor<i1>
+      %v = stablehlo.select %mine, %a, %b : tensor<i1>, tensor<f32>
+      %w = stablehlo.select %mine, %p, %q : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+    }
+  return %r#1 : tensor<1024xi32>
+}
+
+// The same of a function: memory for all would be large.
+// CHECK-LABEL: func.func @expanded
+// CHECK: stablehlo.reduce({{.*}}), ({{.*}}) across dimensions = [1]
+// CHECK: return
+func.func @expanded(%x: tensor<1024xf32>, %y: tensor<1024xf32>) -> tensor<1024xi32> {
+  %m = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<1024xf32>) -> tensor<1024x1024xf32>
+  %n = stablehlo.broadcast_in_dim %y, dims = [1] : (tensor<1024xf32>) -> tensor<1024x1024xf32>
+  %t = stablehlo.subtract %m, %n : tensor<1024x1024xf32>
+  %s = stablehlo.sine %t : tensor<1024x1024xf32>
+  %i = stablehlo.iota dim = 1 : tensor<1024x1024xi32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.reduce(%s init: %least), (%i init: %zero) across dimensions = [1]
+    : (tensor<1024x1024xf32>, tensor<1024x1024xi32>, tensor<f32>, tensor<i32>) -> (tensor<1024xf32>, tensor<1024xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%p: tensor<i32>, %q: tensor<i32>) {
+      %larger = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %nan = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %mine = stablehlo.or %larger, %nan : tensor<i1>
+      %v = stablehlo.select %mine, %a, %b : tensor<i1>, tensor<f32>
+      %w = stablehlo.select %mine, %p, %q : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+    }
+  return %r#1 : tensor<1024xi32>
 }

@@ -15,8 +15,9 @@ After, two reductions of numbers, if nothing reads ``%v``::
 
 Pairs wait for each other: a comparison, two choices, and what ends NaN and ties. Extremes of numbers are vectors of one
 instruction. What a region keeps is found by running it on all relations that two numbers can have, as it only compares
-and chooses. ``%x`` is in memory (``OF_EXTREME``), because numbers that are computed twice may be rounded differently,
-and none would be the extreme then. Source: StableHLO spec "reduce".
+and chooses. ``%x`` is in memory (``OF_EXTREME``) unless it is the same in every loop that computes it: a sum of a
+product may be rounded once or twice, and none would be the extreme then. Pairs stay where that memory would be large
+and ``%x`` is computed of little, such as each of some numbers with each of others. Source: StableHLO spec "reduce".
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
+from hloforge.pipelines.codegen.passes.few_terms import has_few_terms
 from hloforge.pipelines.decompose.scatter_combiner import integer_range
 from hloforge.pipelines.evaluation.arithmetic import ARITHMETIC
 from hloforge.pipelines.evaluation.plan import Plan, Planner, UnplannedError
@@ -49,6 +51,35 @@ _CHOICES = frozenset(
 _FLOATS = frozenset({"bf16", "f16", "f32", "f64"})
 # Places are counted in 32 bits.
 _MOST = 1 << 31
+# Operations whose elements are views or whose results are the same in every loop, products with sums apart.
+_MOVES = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("broadcast_in_dim", "concatenate", "constant", "dynamic_slice", "gather", "iota", "pad", "reshape"),
+        *("reverse", "slice", "transpose"),
+    )
+)
+_EXACT = _MOVES | frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("abs", "add", "and", "clamp", "compare", "convert", "is_finite", "maximum", "minimum", "multiply"),
+        *("negate", "not", "or", "select", "sign", "subtract", "xor"),
+    )
+)
+_SUMS = frozenset({"stablehlo.add", "stablehlo.subtract"})
+# Operations whose results are in memory, also those of which other passes make sums.
+_STORED = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("case", "cholesky", "fft", "if", "reduce_window", "scatter", "select_and_scatter", "sort"),
+        *("triangular_solve", "while"),
+    )
+)
+_REDUCED = frozenset({"stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce"})
+# Elements of an array, and how many times those that it is computed of, from which on memory for it is too much.
+_LARGE, _TIMES = 1 << 18, 4
+# Operations that are looked at.
+_MOST_SEEN = 500
 
 
 @dataclass(frozen=True)
@@ -57,6 +88,49 @@ class _Rule:
 
     is_largest: bool
     is_first: bool
+
+
+def _is_sum(op: ir.Operation) -> bool:
+    """Whether a product is computed where it is read."""
+    return op.name == "stablehlo.dot_general" and is_static(op) and has_few_terms(op)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """How an array is made.
+
+    Attributes:
+        is_exact: whether every loop that computes it finds the same numbers.
+        is_expansion: whether it is large, and computed of much smaller arrays.
+    """
+
+    is_exact: bool
+    is_expansion: bool
+
+    @staticmethod
+    def of(value: SSAValue) -> _Made:
+        """Look at the operations up to arrays that are in memory anyway."""
+        seen, waiting, names, sources = {value}, [value], set(), 0
+        while waiting and len(seen) < _MOST_SEEN:
+            one = waiting.pop()
+            op = None if isinstance(one.owner, ir.Block) else one.owner.operation
+            if op is None or op.name in _STORED:
+                sources += Value(one).shape.element_count
+                continue
+            if Value(one).element_type.is_float or op.name not in _EXACT:
+                names.add(op.name)
+            if op.name in _REDUCED and not _is_sum(op):
+                sources += Value(one).shape.element_count
+                continue
+            fresh = [operand for operand in op.operands if operand not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        is_contracted = "stablehlo.multiply" in names and not names.isdisjoint(_SUMS)
+        count = Value(value).shape.element_count
+        return _Made(
+            not waiting and names <= _EXACT and not is_contracted,
+            not waiting and count > max(_LARGE, _TIMES * sources),
+        )
 
 
 @pattern("stablehlo.reduce")
@@ -80,10 +154,14 @@ def place_of_extreme(op: ir.Operation) -> Replacement:
     rule = _rule(op.regions[0].blocks[0], place, array.element_type)
     if rule is None or not _is(start, _neutral(array.element_type, rule)) or not _is(op.operands[2 + place], 0):
         return NoMatch("it keeps something else")
+    made = _Made.of(array.ir)
+    if made.is_expansion and not made.is_exact:
+        return NoMatch("memory for it would be large beside what it is computed of")
     extreme = ops.reduce(array, Value(start), ops.max if rule.is_largest else ops.min, [along])
     kept = [d for d in range(array.rank) if d != along]
     found = ops.eq(array, ops.broadcast_in_dim(extreme, array.dims, kept))
-    found.ir.owner.attributes[OF_EXTREME] = ir.UnitAttr.get()
+    if not made.is_exact:
+        found.ir.owner.attributes[OF_EXTREME] = ir.UnitAttr.get()
     if array.element_type.is_float:
         found = found | ops.ne(array, array)
     counted = ops.iota(element_type("s32"), array.dims, along)

@@ -43,6 +43,8 @@ _COMPUTED: dict[str, Callable[..., Any]] = {
     "softmax": lambda x, y: jnp.argmax(jax.nn.softmax(x * y), 1),
     "its transpose": lambda x, y: jnp.argmax((x * y + y).T[::-1], 0),
     "distances": lambda x, y: jnp.argmin(((x[:, None] - y[None]) ** 2).sum(-1), 1),
+    "each with each": lambda x, y: jnp.argmin(abs(x[:, None, :1] - y[None, :, 1:2] * 2)[..., 0], 0),
+    "functions of each with each": lambda x, y: jnp.argmax(jnp.sin(x.ravel()[:, None]) * y.ravel()[None, :9], 0),
     "with the extreme": lambda x, y: ((x * y + x).max(1), jnp.argmax(x * y + x, 1)),
     "in a loop": lambda x, y: jax.lax.scan(
         lambda c, row: (c * 0.9 + row, jnp.argmax((c * row + y).max(1) * row[0] + y[:, 0])), x[0], x
