@@ -157,6 +157,10 @@ class TridiagonalEigenvectors(InParts):
         return element_memory.size(self.element)
 
     @property
+    def _epsilon(self) -> float:
+        return float(np.finfo("float32" if self.element == "f32" else "float64").eps)
+
+    @property
     def _strip(self) -> int:
         return self.lanes * _VECTORS
 
@@ -327,7 +331,7 @@ class TridiagonalEigenvectors(InParts):
         largest = sizes[0]
         for size in sizes[1:]:
             largest = largest.call("maxnum", size)
-        return largest * (8 * float(np.finfo("float32" if self.element == "f32" else "float64").eps))
+        return largest * (8 * self._epsilon)
 
     def _choose(self, function: Function, own: Merger, row: Value, is_kept: Value, limit: Value) -> None:
         with function.if_(is_kept):
@@ -511,7 +515,10 @@ class TridiagonalEigenvectors(InParts):
             return [value + flag.as_(I64, signed=False) for value, flag in zip(state, flags, strict=True)]
 
         folded(function, 0, count, [zero, first, first + both], place)
-        after = self._after(room.poles.number(own.region + (count - 1).maximum(0)), coupling * size * 2.0)
+        last = room.poles.number(own.region + (count - 1).maximum(0))
+        # Weights that are small beside the last pole leave its root there, as far as its digits tell.
+        least = last + last.call("fabs") * (4 * self._epsilon)
+        after = self._after(last, coupling * size * 2.0).call("maxnum", least)
         with steps(function, count, count + self.lanes + 1) as at:
             for poles, weights in ((room.poles, room.weights), (room.ordered_poles, room.ordered_weights)):
                 poles.put(after, own.region + at)
@@ -614,14 +621,19 @@ class TridiagonalEigenvectors(InParts):
         origin, offset = (function.spread(array.number(at), lanes) for array in (room.origins, room.offsets))
         lines = [u.moved((own.low + item) * self._side + own.low) for _, _, u in own.sides]
         equation = self._equation(function, own)
+        # Relative to the number of the nearest pole, whose distance may be too small for its inverse.
+        near = offset.call("fabs")
+        far = origin.equals(0.0).where(near.like(1.0), near / origin)
 
         def turn(place: Value, state: list[Value]) -> list[Value]:
             pole, weight, number = (
                 single(array.at(own.region + place, lanes))
                 for array in (room.ordered_poles, room.ordered_weights, room.ordered_numbers)
             )
-            right = weight / (equation.apart(pole, origin) - offset)
-            found = [right, number.equals(0.0).where(right.like(-1.0), pole * right)][: len(lines)]
+            distance = equation.apart(pole, origin) - offset
+            right = weight * (near / distance)
+            left = number.equals(0.0).where(-far, pole * weight * (far / distance))
+            found = [right, left][: len(lines)]
             for line, value in zip(lines, found, strict=True):
                 line.put(value, place)
             return [before + value * value for before, value in zip(state, found, strict=True)]

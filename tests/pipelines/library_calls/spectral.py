@@ -75,3 +75,13 @@ def families(n: int, dtype: str) -> dict[str, Array]:
         "small": 1e-30 * (q + q.T),
     }
     return {name: ((a + a.T) / 2).astype(dtype) for name, a in found.items()}
+
+
+def sparse(dtype: str, batch: int, n: int) -> Array:
+    """Few numbers in each row: many singular values are zero, as far as digits tell, and couple with little."""
+    generator = np.random.default_rng(n)
+    found = np.zeros((batch, n, n))
+    for number, each in enumerate(generator.choice([1, 2, 3, 5], batch)):
+        a = np.where(generator.random((n, n)) < each / n, generator.standard_normal((n, n)), 0)
+        found[number] = np.sign(a) if number % 5 == 0 else a
+    return found.astype(dtype)

@@ -17,6 +17,7 @@ from tests.pipelines.library_calls.spectral import (
     non_orthogonality,
     norms,
     random,
+    sparse,
 )
 from tests.support_jax import evaluated, lowered
 
@@ -64,6 +65,13 @@ def test_divide_and_conquer_keeps_what_is_close_apart(dtype: str, n: int) -> Non
         check(a[None], w[None], v[None])
         if name in ("zero", "identity"):
             assert np.array_equal(w, np.diag(a)), name
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("f8", 12), ("f4", 40), ("f4", 93)])
+def test_sparse_matrices(dtype: str, n: int) -> None:
+    a = sparse(dtype, 200, n)
+    a = (a + adjoint(a)) / 2
+    check(a, *evaluated(lambda a: jax.numpy.linalg.eigh(a, symmetrize_input=False), a))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])

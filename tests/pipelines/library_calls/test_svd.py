@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import hloforge
-from tests.pipelines.library_calls.spectral import SLACK, Array, error, families, non_orthogonality, norms, random
+from tests.pipelines.library_calls.spectral import (
+    SLACK,
+    Array,
+    error,
+    families,
+    non_orthogonality,
+    norms,
+    random,
+    sparse,
+)
 from tests.support_jax import evaluated, lowered
 
 jax = pytest.importorskip("jax")
@@ -82,6 +91,13 @@ def test_divide_and_conquer_keeps_what_is_close_apart(dtype: str, n: int) -> Non
         check(a[None], u, s, vt)
         if name == "zero":
             assert not np.any(s)
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("f8", 6), ("f8", 12), ("f4", 40), ("f4", 93)])
+def test_sparse_matrices(dtype: str, n: int) -> None:
+    """Roots that lie so near a pole that its distance has no inverse, or none from the last one."""
+    a = sparse(dtype, 200, n)
+    check(a, *evaluated(lambda a: jax.numpy.linalg.svd(a, full_matrices=False), a))
 
 
 @pytest.mark.parametrize(("dtype", "m", "n"), [("f8", 9, 5), pytest.param("c8", 5, 9, marks=pytest.mark.slow)])
