@@ -7,7 +7,6 @@ the one from the right reads the matrix once more. Source: LAPACK "gebd2", "labr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.matrices import Matrix, copy, fill, folded, steps
@@ -22,7 +21,7 @@ from hloforge.pipelines.codegen.algorithms.reflector import (
     store_line,
     summed,
 )
-from hloforge.pipelines.codegen.algorithms.scratch import InParts
+from hloforge.pipelines.codegen.algorithms.shared_out import SharedOut
 from hloforge.pipelines.codegen.algorithms.vectors import total
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
@@ -58,28 +57,8 @@ class _Memory:
 
 
 @dataclass(frozen=True)
-class Bidiagonal(InParts):
-    """Reductions of ``batch`` matrices of n rows, which are scaled to magnitudes of about 1 at most.
-
-    Attributes:
-        element: f32 or f64.
-        shares: workgroups that a matrix is shared out to.
-        vector_bytes: of the processor's registers.
-    """
-
-    batch: int
-    n: int
-    element: str
-    shares: int = 1
-    vector_bytes: int = 64
-
-    @property
-    def _size(self) -> int:
-        return element_memory.size(self.element)
-
-    @cached_property
-    def _lanes(self) -> int:
-        return self.vector_bytes // self._size
+class Bidiagonal(SharedOut):
+    """Reductions of ``batch`` matrices of n rows, which are scaled to magnitudes of about 1 at most."""
 
     @property
     def _rows(self) -> int:
@@ -88,12 +67,12 @@ class Bidiagonal(InParts):
 
     @property
     def _side(self) -> int:
-        unit = max(self._lanes, _BLOCK)
+        unit = max(self.lanes, _BLOCK)
         return -(-self.n // unit) * unit
 
     @property
     def _pitch(self) -> int:
-        return self._side + max(self._lanes, _BLOCK)
+        return self._side + max(self.lanes, _BLOCK)
 
     @property
     def _parts(self) -> list[int]:
@@ -141,18 +120,18 @@ class Bidiagonal(InParts):
             found = Matrix(diagonals.moved(times(number, 4 * n)), n)
             with steps(function, 0, n - 1) as step:
                 self._column(function, room, step)
-                beta, tau = make_reflector(function, room.x, step, side, self._lanes)
+                beta, tau = make_reflector(function, room.x, step, side, self.lanes)
                 self._note(function, room, found, (D, TAU_Q), step, beta, tau)
-                store_line(function, room.x, step & -self._lanes, lines[0].moved(step * n), n)
+                store_line(function, room.x, step & -self.lanes, lines[0].moved(step * n), n)
                 rest = (step * -1) + (n - 1)
                 active = rest.compare("sge", _ALONE).where(function.index(self.shares), 1)
                 room.state.put(step, STEP)
                 room.state.put(active, ACTIVE)
                 hand(lambda share: self._update(function, memory, share), active)
                 self._row(function, room, step)
-                beta, tau = make_reflector(function, room.p, step + 1, side, self._lanes)
+                beta, tau = make_reflector(function, room.p, step + 1, side, self.lanes)
                 self._note(function, room, found, (E, TAU_P), step, beta, tau)
-                store_line(function, room.p, (step + 1) & -self._lanes, lines[1].moved(step * n), n)
+                store_line(function, room.p, (step + 1) & -self.lanes, lines[1].moved(step * n), n)
                 self._prepare(function, room, step)
                 hand(lambda share: self._multiply(function, memory, share), active)
             end = function.index(n - 1)
@@ -188,7 +167,7 @@ class Bidiagonal(InParts):
 
     def _update(self, function: Function, memory: Value, share: Share | None) -> None:
         """Update a share of the rows from the step's on, and multiply them by x."""
-        room, lanes, side = self._memory(memory), self._lanes, self._side
+        room, lanes, side = self._memory(memory), self.lanes, self._side
         step = room.state.at(STEP)
         if share is None:
             room.state.put(function.index(1), ACTIVE)
@@ -213,7 +192,7 @@ class Bidiagonal(InParts):
 
     def _row(self, function: Function, room: _Memory, step: Value) -> None:
         """w = tau x^T a, p = the step's row of the reflected matrix."""
-        lanes, side = self._lanes, self._side
+        lanes, side = self.lanes, self._side
         active, tau = room.state.at(ACTIVE), function.spread(room.factors.number(0), lanes)
         line = room.a.moved(step * side)
         with steps(function, (step + 1) & -lanes, side, lanes) as place:
@@ -223,7 +202,7 @@ class Bidiagonal(InParts):
 
     def _prepare(self, function: Function, room: _Memory, step: Value) -> None:
         """v = x, and w^T p for the rows' products."""
-        lanes, side = self._lanes, self._side
+        lanes, side = self.lanes, self._side
         with steps(function, step & -lanes, side, lanes) as place:
             room.v.put(room.x.at(place, lanes), place)
 
@@ -237,7 +216,7 @@ class Bidiagonal(InParts):
 
     def _multiply(self, function: Function, memory: Value, share: Share | None) -> None:
         """y = tau (a - v w^T) p of a share of the rows."""
-        room, lanes, side = self._memory(memory), self._lanes, self._side
+        room, lanes, side = self._memory(memory), self.lanes, self._side
         step = room.state.at(STEP)
         tau, product = (room.factors.number(which) for which in (0, 1))
         zero = function.spread(single(element_memory.constant(function, self.element, 0)), lanes)

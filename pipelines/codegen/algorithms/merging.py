@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -21,8 +20,8 @@ import numpy as np
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.matrices import folded, minus_products, steps
 from hloforge.pipelines.codegen.algorithms.places import times, while_
-from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.algorithms.secular import Secular
+from hloforge.pipelines.codegen.algorithms.shared_out import SharedOut
 from hloforge.pipelines.codegen.algorithms.vectors import total
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
@@ -128,33 +127,12 @@ class Merger:
 
 
 @dataclass(frozen=True)
-class TridiagonalEigenvectors(InParts):
-    """Eigenvalues in ascending order and eigenvectors, one in a row, of ``batch`` matrices of n rows.
-
-    Attributes:
-        element: f32 or f64.
-        shares: workgroups that a matrix is shared out to.
-        vector_bytes: of the processor's registers.
-    """
-
-    batch: int
-    n: int
-    element: str
-    shares: int = 1
-    vector_bytes: int = 64
+class TridiagonalEigenvectors(SharedOut):
+    """Eigenvalues in ascending order and eigenvectors, one in a row, of ``batch`` matrices of n rows."""
 
     # Columns of a row behind the blocks' last one; and whether the poles are squares.
     _beyond: ClassVar[int] = 0
     _squared: ClassVar[bool] = False
-
-    @cached_property
-    def lanes(self) -> int:
-        """Of a vector."""
-        return self.vector_bytes // self._size
-
-    @property
-    def _size(self) -> int:
-        return element_memory.size(self.element)
 
     @property
     def _epsilon(self) -> float:

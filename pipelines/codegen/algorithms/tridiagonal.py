@@ -7,7 +7,6 @@ triangle: the next vector needs one row of the updated matrix alone. Source: LAP
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.matrices import Matrix, copy, fill, folded, steps
@@ -22,7 +21,7 @@ from hloforge.pipelines.codegen.algorithms.reflector import (
     store_line,
     summed,
 )
-from hloforge.pipelines.codegen.algorithms.scratch import InParts
+from hloforge.pipelines.codegen.algorithms.shared_out import SharedOut
 from hloforge.pipelines.codegen.algorithms.vectors import total
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
@@ -56,28 +55,8 @@ class _Memory:
 
 
 @dataclass(frozen=True)
-class Tridiagonal(InParts):
-    """Reductions of ``batch`` matrices of n rows, which are scaled to magnitudes of about 1 at most.
-
-    Attributes:
-        element: f32 or f64.
-        shares: workgroups that a matrix is shared out to.
-        vector_bytes: of the processor's registers.
-    """
-
-    batch: int
-    n: int
-    element: str
-    shares: int = 1
-    vector_bytes: int = 64
-
-    @property
-    def _size(self) -> int:
-        return element_memory.size(self.element)
-
-    @cached_property
-    def _lanes(self) -> int:
-        return self.vector_bytes // self._size
+class Tridiagonal(SharedOut):
+    """Reductions of ``batch`` matrices of n rows, which are scaled to magnitudes of about 1 at most."""
 
     @property
     def _rows(self) -> int:
@@ -86,11 +65,11 @@ class Tridiagonal(InParts):
 
     @property
     def _side(self) -> int:
-        return -(-self.n // self._lanes) * self._lanes
+        return -(-self.n // self.lanes) * self.lanes
 
     @property
     def _parts(self) -> list[int]:
-        numbers = [self._side**2, *[self._side + self._lanes] * 3, self.shares * (self._side + self._lanes)]
+        numbers = [self._side**2, *[self._side + self.lanes] * 3, self.shares * (self._side + self.lanes)]
         return [*(count * self._size for count in numbers), STATE * 8]
 
     def _memory(self, memory: Value) -> _Memory:
@@ -145,7 +124,7 @@ class Tridiagonal(InParts):
 
     def _update_row(self, function: Function, room: _Memory, row: Value) -> None:
         """x = a row, from its vector on."""
-        lanes = self._lanes
+        lanes = self.lanes
         own = [function.spread(array.number(row), lanes) for array in (room.v, room.w)]
         line = room.a.moved(row * self._side)
         with steps(function, row & -lanes, self._side, lanes) as place:
@@ -154,7 +133,7 @@ class Tridiagonal(InParts):
 
     def _reflect(self, function: Function, room: _Memory, lines: Elements, found: Matrix, step: Value) -> None:
         """x = the reflector of a row, with zeros before it; it is stored, and with it the diagonals."""
-        lanes, n = self._lanes, self.n
+        lanes, n = self.lanes, self.n
         self._update_row(function, room, step)
         found.put(room.x.at(step), D, step)
         beta, tau = make_reflector(function, room.x, step + 1, self._side, lanes)
@@ -164,7 +143,7 @@ class Tridiagonal(InParts):
 
     def _pass(self, function: Function, memory: Value, share: Share | None) -> None:
         """Update a share of the rows below the step's, and multiply them by x."""
-        room, lanes, side = self._memory(memory), self._lanes, self._side
+        room, lanes, side = self._memory(memory), self.lanes, self._side
         begin = (room.state.at(STEP) + 1) & -lanes
         if share is None:
             room.state.put(function.index(1), ACTIVE)
@@ -180,7 +159,7 @@ class Tridiagonal(InParts):
 
     def _rows_at(self, function: Function, room: _Memory, products: Elements, rows: list[Value], block: Value) -> None:
         """Some rows, from the block on the diagonal on."""
-        lanes, side = self._lanes, self._side
+        lanes, side = self.lanes, self._side
         lines = [room.a.moved(row * side) for row in rows]
         own = [tuple(function.spread(array.number(row), lanes) for array in (room.v, room.w, room.x)) for row in rows]
 
@@ -207,7 +186,7 @@ class Tridiagonal(InParts):
 
     def _finish(self, function: Function, room: _Memory, found: Matrix, step: Value) -> None:
         """v = x, w = p - (tau / 2) (p^T v) v with p = tau a v."""
-        lanes, side = self._lanes, self._side
+        lanes, side = self.lanes, self._side
         tau = function.spread(single(found.at(TAU, step)), lanes)
         begin = (step + 1) & -lanes
         active = room.state.at(ACTIVE)
