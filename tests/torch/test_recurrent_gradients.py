@@ -95,7 +95,12 @@ def test_autocast(kind: str) -> None:
             return layer(x)
 
     x = torch.randn(4, 3, 5)
-    found, expected = torch.compile(call, backend="hloforge", dynamic=False)(x), call(x)
+    try:
+        expected = call(x)
+    except RuntimeError as error:
+        # PyTorch's own kernel needs AVX-512.
+        pytest.skip(f"eager mode does not run it: {str(error).splitlines()[0]}")
+    found = torch.compile(call, backend="hloforge", dynamic=False)(x)
     for one, other in zip(pytree.tree_leaves(found), pytree.tree_leaves(expected), strict=True):
         assert one.dtype == other.dtype
         torch.testing.assert_close(one, other, rtol=0, atol=0.02)
