@@ -99,15 +99,15 @@ class Combiner:
         pair = {self.arguments[number], self.arguments[self.width + number]}
         if len(op.operands) != 2 or set(op.operands) != pair:
             return None
-        return _identity(op.name.removeprefix("stablehlo."), Value(value).element_type)
+        return identity_of(op.name.removeprefix("stablehlo."), Value(value).element_type)
 
 
 def operations_of(block: Any) -> list[Any]:
     return [op.operation for op in block.operations]
 
 
-def _identity(name: str, row: ElementType) -> Any:
-    """The neutral element of a commutative operation."""
+def identity_of(name: str, row: ElementType) -> Any:
+    """The neutral element of a commutative operation; None where there is none."""
     if row.kind is Kind.PRED:
         # The arithmetic of booleans is logic.
         return {"add": False, "or": False, "maximum": False, "xor": False, "multiply": True, "and": True}.get(

@@ -38,7 +38,7 @@ from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.codegen.passes.few_terms import has_few_terms
-from hloforge.pipelines.decompose.scatter_combiner import integer_range
+from hloforge.pipelines.decompose.scatter_combiner import identity_of
 from hloforge.pipelines.evaluation.arithmetic import ARITHMETIC
 from hloforge.pipelines.evaluation.plan import Plan, Planner, UnplannedError
 from hloforge.pipelines.framework.passes import PatternPass, register
@@ -152,7 +152,11 @@ def place_of_extreme(op: ir.Operation) -> Replacement:
     ):
         return NoMatch("of no elements, or of another type")
     rule = _rule(op.regions[0].blocks[0], place, array.element_type)
-    if rule is None or not _is(start, _neutral(array.element_type, rule)) or not _is(op.operands[2 + place], 0):
+    if (
+        rule is None
+        or not _is(start, identity_of("maximum" if rule.is_largest else "minimum", array.element_type))
+        or not _is(op.operands[2 + place], 0)
+    ):
         return NoMatch("it keeps something else")
     made = _Made.of(array.ir)
     if made.is_expansion and not made.is_exact:
@@ -204,7 +208,7 @@ def _rule(block: ir.Block, place: int, row: ElementType) -> _Rule | None:
 
     before, after = kept(1, 2), kept(2, 1)
     for rule in itertools.starmap(_Rule, itertools.product((True, False), repeat=2)):
-        if _keeps(rule, left, right, before) and _keeps(rule, right, left, (after[0], after[1]), is_turned=True):
+        if _keeps(rule, left, right, before) and _keeps(rule, right, left, after, is_turned=True):
             return rule
     return None
 
@@ -225,14 +229,6 @@ def _keeps(rule: _Rule, first: Any, second: Any, kept: tuple[Any, Any], *, is_tu
     chosen = np.where(wins, first, second)
     same = (values == chosen) | ((values != values) & (chosen != chosen))
     return bool(np.all(same & (is_open | (places == np.where(wins, 1, 2)))))
-
-
-def _neutral(row: ElementType, rule: _Rule) -> Any:
-    if row.is_float:
-        return -np.inf if rule.is_largest else np.inf
-    if row.kind is Kind.PRED:
-        return not rule.is_largest
-    return integer_range(row)[0 if rule.is_largest else 1]
 
 
 def _is(value: SSAValue, wanted: Any) -> bool:
