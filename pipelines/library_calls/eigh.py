@@ -70,8 +70,9 @@ def eigh(a: Value, *, lower: bool, vectors: bool) -> tuple[Value, Value | None, 
     By Householder's reduction to tridiagonal form; with vectors divide and conquer where there is code for it, else
     implicit QL.
     """
+    a = hermitian(a, lower)
     bad = not_finite(a)
-    a, scale = scaled(hermitian(a, lower), bad)
+    a, scale = scaled(a, bad)
     reflectors, (d, e, taus) = _tridiagonal(a)
     if vectors:
         values, left, rows = tridiagonal_eigenvectors(d, e)

@@ -63,8 +63,9 @@ def sytrd(call: CustomCall) -> list[Value]:
         return [a, zeros(real, [*batch, n]), zeros(real, short), zeros(a.element_type, short), info]
     flat = ops.reshape(a, [prod(batch), n, n])
     turned = flat if lower else ops.optimization_barrier(ops.rev(flat, [1, 2]))
-    bad = not_finite(turned)
-    whole, scale = scaled(hermitian(turned, lower=True), bad)
+    whole = hermitian(turned, lower=True)
+    bad = not_finite(whole)
+    whole, scale = scaled(whole, bad)
     state = tridiagonal.tridiagonalize(parts_of(whole))
 
     def extra(row: int, size: int) -> Value:

@@ -22,6 +22,8 @@ from hloforge.pipelines.library_calls.rows import (
 _LEAST = 16
 # Squares below it, of matrices whose largest magnitude is about 1, are taken for zero: they have lost their digits.
 NEGLIGIBLE = {"f32": 1e-30, "f64": 1e-290}
+# Numbers up to it are taken for zero, because their inverses are infinite.
+TINY = {"f32": 1e-37, "f64": 1e-307}
 
 
 def reflector(x: Number, first: Position) -> tuple[Number, Value, Number]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.reflectors import NEGLIGIBLE
+from hloforge.pipelines.library_calls.reflectors import NEGLIGIBLE, TINY
 from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix, loop, side_by_side
 from hloforge.pipelines.library_calls.tridiagonal_ql import SWEEPS, epsilon_of
 
@@ -103,12 +103,16 @@ class _Chase:
         if a.im is None:
             is_pair = ops.and_(is_two, square.re < 0.0)
             root = Number(ops.sqrt(ops.max(square.re, 0.0)))
-            # Rotating by the angle with tan(2 x) = (d - a) / (b + c) makes the diagonals equal.
+            # Rotating by the angle with tan(2 x) = (d - a) / (b + c) makes the diagonals equal; if both are zero they
+            # are.
             total, difference = b.re + c.re, (a.re - d.re)
-            norm = ops.sqrt(total * total + difference * difference)
+            larger = ops.max(ops.abs(total), ops.abs(difference))
+            are_equal = larger <= TINY[a.re.element_type.name]
+            total, difference = (x / ops.select(are_equal, full(x, 1), larger) for x in (total, difference))
+            norm = ops.select(are_equal, full(total, 1), ops.sqrt(total * total + difference * difference))
             cosine = ops.sqrt(0.5 * (1.0 + ops.abs(total) / norm))
             sine = -(0.5 * difference) / (norm * cosine) * _sign(total)
-            equal = (Number(cosine), Number(sine))
+            equal = (Number(cosine), Number(ops.select(are_equal, full(sine, 0), sine)))
         else:
             is_pair = ops.and_(is_two, size < 0)
             root = square_root(square)
@@ -164,13 +168,13 @@ class _Chase:
         size = _size(c) + _size(state.scalar(before, ops.max(before - 1, 0)))
         step = Number(size, d.constant(0).im)
         other = d + step.times(constant(0.75, d.re.element_type))
-        trace = (other + other).where(is_stuck, a + d)
-        odd = other * other + step * step.times(constant(0.4375, d.re.element_type))
-        determinant = odd.where(is_stuck, a * d - b * c)
         top, right, below, corner = (state.scalar(start + i, start + j) for i in (0, 1) for j in (0, 1))
+        # Beside the first diagonal element, because eigenvalues may be close to each other and far from zero.
+        first, second = (other.where(is_stuck, x) - top for x in (a, d))
+        beside = (-(step * step).times(constant(0.4375, d.re.element_type))).where(is_stuck, b * c)
         last = state.scalar(start + 2, start + 1)
-        x = top * (top - trace) + right * below + determinant
-        y = below * (top + corner - trace)
+        x = first * second - beside + right * below
+        y = below * (corner - top - first - second)
         return x, y, below * last
 
     def _stored(self, state: Rows, v1: Number, v2: Number, tau: Number) -> Rows:
@@ -232,7 +236,7 @@ def _line(vector: Value) -> Value:
 def _reflector(x: Number, y: Number, z: Number) -> tuple[Number, Number, Number]:
     """v1, v2 and tau of the reflector that maps (x, y, z) to a multiple of e_0; v0 = 1."""
     scale = _size(x) + _size(y) + _size(z)
-    is_zero = ops.eq(scale, 0.0)
+    is_zero = scale <= TINY[scale.element_type.name]
     inverse = 1.0 / ops.select(is_zero, full(scale, 1), scale)
     x, y, z = (value.times(inverse) for value in (x, y, z))
     rest = y.squared() + z.squared()

@@ -554,25 +554,27 @@ class TridiagonalEigenvectors(SharedOut):
             room.ordered_weights.put(weight.equals(0.0).where(weight, found), at)
 
     def _place(self, function: Function, own: Merger) -> None:
-        """Merge the roots and the numbers that do not change."""
+        """Merge the roots, whose rounding may have put them out of order, and the numbers that do not change."""
         room, count, kept = own.memory, own.fact(COUNT), own.fact(KEPT)
 
         def turn(place: Value, state: list[Value]) -> list[Value]:
-            root, other = state
+            root, other, before = state
             at = own.region + root
             row = room.kept.at(own.low + other.minimum((kept - 1).maximum(0))).maximum(0).minimum(self.n - 1)
             value = self._root(room.origins.number(at), room.offsets.number(at))
             still = own.d.number(row)
             has_root, has_other = root.compare("slt", count), other.compare("slt", kept)
             is_root = has_root & ((has_other ^ 1) | (value <= still))
-            own.new_d.put(is_root.where(value, still), place)
+            found = is_root.where(value, still).call("maxnum", before)
+            own.new_d.put(found, place)
             with function.if_(is_root):
                 room.targets.put(place, at)
             with function.if_(is_root ^ 1):
                 room.kept_targets.put(place, own.low + other)
-            return [is_root.where(root + 1, root), is_root.where(other, other + 1)]
+            return [is_root.where(root + 1, root), is_root.where(other, other + 1), found]
 
-        folded(function, own.low, own.high, [function.index(0), function.index(0)], turn)
+        least = self._number(function, -np.inf)
+        folded(function, own.low, own.high, [function.index(0), function.index(0), least], turn)
         with steps(function, count, count + _ROWS) as place:
             room.targets.put(function.index(self.n), own.region + place)
 

@@ -331,23 +331,21 @@ class _Column:
     def write(self, function: Function) -> Element:
         """Write the code; the scalar factor."""
         work, column, lanes = self.work, self.column, self.room.registers.lanes
-        lane = column - self.start
-        scale = self._scale(function, lane)
+        scale = self._scale(function, column - self.start)
         inverse = 1.0 / scale
-        sums = self._products(function, inverse)
-        alpha, row = work.at(column, column), work.at(column, self.start, lanes)
-        rest = _real(mapped(sums, lambda value: function.extract(value, lane)))
+        sums, rest = self._products(function, inverse)
+        row = work.at(column, self.start, lanes)
+        # All beside the scale: numbers that underflow would lose digits.
+        alpha = scaled(work.at(column, column), inverse)
         real = _real(alpha)
-        parts = [(value * inverse) * (value * inverse) for value in flattened([alpha])]
-        square = rest * inverse
-        for value in parts:
-            square = square + value
-        size = scale * square.call("sqrt")
-        beta = -size.call("copysign", real)
+        square = rest
+        for value in flattened([alpha]):
+            square = square + value * value
+        beta = -square.call("sqrt").call("copysign", real)
         is_plain = rest.equals(0.0)
         if not isinstance(alpha, Value):
             is_plain = is_plain & alpha[1].equals(0.0)
-        # v = x / (alpha - beta), tau = (beta - alpha) / beta.
+        # v = (x / scale) factor, factor = 1 / (alpha - beta), tau = (beta - alpha) / beta.
         factor: Element = 1.0 / (real - beta)
         tau: Element = (beta - real) / beta
         if not isinstance(alpha, Value):
@@ -355,16 +353,18 @@ class _Column:
             tau = (beta - real) / beta, -alpha[1] / beta
         zero = element_memory.constant(function, self.room.element, 0)
         tau, factor = select(is_plain, zero, tau), select(is_plain, zero, factor)
-        first = select(is_plain, alpha, beta if isinstance(alpha, Value) else (beta, beta.like(0.0)))
-        # What v has to do with each column, times the scalar factor; no square of the scale occurs.
-        products = _product(spread(scaled(conjugate(factor), scale), lanes), sums)
+        beta = beta * scale
+        first = beta if isinstance(alpha, Value) else (beta, beta.like(0.0))
+        first = select(is_plain, work.at(column, column), first)
+        # What v has to do with each column, times the scalar factor.
+        products = _product(spread(conjugate(factor), lanes), sums)
         products = _sum(row, products)
         products = _product(spread(conjugate(tau), lanes), products)
-        self._apply(function, factor, first, row, products)
+        self._apply(function, inverse, factor, first, row, products)
         return tau
 
     def _scale(self, function: Function, lane: Value) -> Value:
-        """The largest magnitude of the column's parts, or a number whose inverse is finite."""
+        """The largest magnitude of the column's parts, or a number near it whose inverse does not underflow."""
         lanes, work = self.room.registers.lanes, self.work
 
         def turn(row: Value, state: list[Value]) -> list[Value]:
@@ -379,34 +379,48 @@ class _Column:
         dtype = "float32" if part_of(self.room.element) == "f32" else "float64"
         least = float(np.finfo(dtype).tiny) * 4
         found = function.extract(largest, lane)
-        return (found > least).where(found, least)
+        found = (found > least).where(found, least)
+        return (found < 1 / least).where(found, 1 / least)
 
-    def _products(self, function: Function, inverse: Value) -> Element:
-        """What the column below the diagonal has to do with each column of the panel, times ``inverse``."""
+    def _products(self, function: Function, inverse: Value) -> tuple[Element, Value]:
+        """What the column below the diagonal, times ``inverse``, has to do with the panel's columns; its square."""
         lanes, work, column = self.room.registers.lanes, self.work, self.column
         zero = spread(element_memory.constant(function, self.room.element, 0), lanes)
-        forms = [zero] * ROWS
+        forms = [zero, inverse.like(0.0)]
 
-        def join(row: Value, total: Element) -> Element:
+        def join(row: Value, total: Element, square: Value) -> list[Element]:
             element = scaled(conjugate(work.at(row, column)), -inverse)
-            return minus_product(total, spread(element, lanes), work.at(row, self.start, lanes))
+            for value in flattened([element]):
+                square = square + value * value
+            return [minus_product(total, spread(element, lanes), work.at(row, self.start, lanes)), square]
 
         def turn(row: Value, values: list[Value]) -> list[Value]:
-            totals = like(values, forms)
-            return flattened([join(row + place, total) for place, total in enumerate(totals)])
+            totals = like(values, forms * ROWS)
+            pairs = zip(totals[::2], totals[1::2], strict=True)
+            return flattened(
+                [
+                    part
+                    for place, (total, square) in enumerate(pairs)
+                    for part in join(row + place, total, single(square))
+                ]
+            )
 
         def single_row(row: Value, values: list[Value]) -> list[Value]:
-            return flattened([join(row, like(values, [zero])[0])])
+            total, square = like(values, forms)
+            return flattened(join(row, total, single(square)))
 
         first = column + 1
         whole = first + ((function.index(self.plan.m) - first) & -ROWS)
-        totals = like(folded(function, first, whole, flattened(forms), turn, ROWS), forms)
-        total = totals[0]
-        for other in totals[1:]:
-            total = _sum(total, other)
-        return like(folded(function, whole, self.plan.m, flattened([total]), single_row), [zero])[0]
+        totals = like(folded(function, first, whole, flattened(forms * ROWS), turn, ROWS), forms * ROWS)
+        total, square = totals[0], single(totals[1])
+        for other, more in zip(totals[2::2], totals[3::2], strict=True):
+            total, square = _sum(total, other), square + single(more)
+        total, square = like(folded(function, whole, self.plan.m, flattened([total, square]), single_row), forms)
+        return total, single(square)
 
-    def _apply(self, function: Function, factor: Element, first: Element, row: Element, products: Element) -> None:
+    def _apply(
+        self, function: Function, inverse: Value, factor: Element, first: Element, row: Element, products: Element
+    ) -> None:
         lanes, work, column = self.room.registers.lanes, self.work, self.column
         places = Value(function, vector_of(I32, lanes), f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>")
         here = function.spread((column - self.start).as_(I32), lanes)
@@ -414,7 +428,7 @@ class _Column:
         minus = mapped(products, lambda value: -value)
         work.put(select(is_here, spread(first, lanes), select(is_right, _sum(row, minus), row)), column, self.start)
         with steps(function, column + 1, self.plan.m) as at:
-            own = spread(_product(work.at(at, column), factor), lanes)
+            own = spread(_product(scaled(work.at(at, column), inverse), factor), lanes)
             before = work.at(at, self.start, lanes)
             after = select(is_right, minus_product(before, own, products), before)
             work.put(select(is_here, own, after), at, self.start)

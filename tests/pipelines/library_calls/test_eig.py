@@ -88,6 +88,18 @@ def test_schur_forms_of_hard_matrices_meet_their_equations(dtype: str) -> None:
         assert np.sign(a12) * np.sign(a21) < 0
 
 
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_schur_forms_of_small_integers_and_of_close_eigenvalues_far_from_zero(n: int) -> None:
+    generator = np.random.default_rng(n)
+    whole = generator.integers(-1, 2, (60, n, n)).astype(np.float64)
+    beside = 1 / (np.add.outer(np.arange(n), np.arange(n)) + 1 + generator.random((60, 1, 1)))
+    close = beside * 10.0 ** -generator.integers(0, 12, (60, 1, 1)) + np.eye(n)
+    a = np.concatenate([whole, whole - adjoint(whole) + np.eye(n), close])
+    t, z = evaluated(jax.lax.linalg.schur, a)
+    assert error(z @ t @ adjoint(z), a, norms(a), a) < SLACK
+    assert non_orthogonality(z) < SLACK
+
+
 def test_values_of_24_rows_of_sizes_0_to_2_and_of_nan() -> None:
     arguments = [random("f8", 24, 24), random("f4", 1, 1), random("f8", 2, 2), np.zeros((0, 0), "f4")]
     arguments.append(np.full((3, 3), np.nan, "f4"))

@@ -87,7 +87,7 @@ def test_a_batch_is_shared_out(dtype: str) -> None:
 
 def test_only_the_named_triangle_is_read_and_sizes_from_0_to_2_and_64_do() -> None:
     a = random("f4", 7, 7)
-    lower, upper = np.tril(a) + np.triu(np.full_like(a, 9), 1), np.triu(a) + np.tril(np.full_like(a, 9), -1)
+    lower, upper = np.tril(a) + np.triu(np.full_like(a, np.nan), 1), np.triu(a) + np.tril(np.full_like(a, np.nan), -1)
     sizes = [random("f8", n, n) for n in (0, 1, 2, 64)]
     sizes = [b + b.T for b in sizes]
 

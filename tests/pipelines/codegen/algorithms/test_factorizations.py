@@ -143,8 +143,36 @@ def test_qr(element: str, m: int, n: int, vector_bytes: int, size: float) -> Non
     random = np.random.default_rng(m * n)
     a = (_random(random, element, (2, m, n)) * size).astype(_TYPES[element])
     a[1, :, n // 2] = 0
+    factors, taus, q = _qr(a, element, vector_bytes)
+    tolerance = _close(element)
+    np.testing.assert_allclose(q @ np.triu(factors) / size, a / size, **tolerance)
+    np.testing.assert_allclose(_adjoint(q) @ q, np.broadcast_to(np.eye(m), q.shape), **tolerance)
+    raw, scales = np.linalg.qr(a[0], mode="raw") if size == 1.0 else (factors[0].T, taus[0])
+    np.testing.assert_allclose(factors[0], raw.T, **tolerance)
+    np.testing.assert_allclose(taus[0], scales, **tolerance)
+
+
+@pytest.mark.parametrize("element", sorted(_TYPES))
+def test_qr_of_columns_of_all_sizes(element: str) -> None:
+    """Squares of their numbers and inverses underflow; what a column of few dimensions leaves is rounding alone."""
+    finfo = np.finfo(_TYPES[element])
+    random = np.random.default_rng(1)
+    sizes = 10.0 ** random.uniform(np.log10(finfo.tiny) + 2, np.log10(finfo.max) - 3, 30)
+    a = _random(random, "complex<f64>", (2, 40, 30))
+    a[1, :, 3:] = a[1, :, :3] @ _random(random, "f64", (3, 27))
+    a = (a if "complex" in element else a.real) * np.where([[[0]], [[1]]], 100 * finfo.tiny / finfo.eps, sizes)
+    a = a.astype(_TYPES[element])
+    factors, _, q = _qr(a, element, 32)
+    np.testing.assert_allclose(_adjoint(q) @ q, np.broadcast_to(np.eye(40), q.shape), **_close(element))
+    norms = abs(a).max(1, keepdims=True)
+    np.testing.assert_allclose(q @ (np.triu(factors) / norms), a / norms, **_close(element))
+
+
+def _qr(a: Any, element: str, vector_bytes: int) -> tuple[Any, Any, Any]:
+    """The factors, the taus and the square orthogonal factor of a batch."""
+    batch, m, n = a.shape
     count = min(m, n)
-    plan, product = QR(2, m, n, element, vector_bytes), Orthogonal(2, m, count, m, element, vector_bytes)
+    plan, product = QR(batch, m, n, element, vector_bytes), Orthogonal(batch, m, count, m, element, vector_bytes)
 
     def write(function: Function, pointers: list[Value]) -> None:
         plan.write(function, *(Elements(pointer, element) for pointer in pointers[:3]), pointers[3])
@@ -152,17 +180,12 @@ def test_qr(element: str, m: int, n: int, vector_bytes: int, size: float) -> Non
     def write_product(function: Function, pointers: list[Value]) -> None:
         product.write(function, *(Elements(pointer, element) for pointer in pointers[:3]), pointers[3])
 
-    factors, taus, q = np.zeros_like(a), np.zeros((2, count), a.dtype), np.zeros((2, m, m), a.dtype)
+    factors, taus, q = np.zeros_like(a), np.zeros((batch, count), a.dtype), np.zeros((batch, m, m), a.dtype)
     for code, one, arrays in ((write, plan, (a, factors, taus)), (write_product, product, None)):
         room = address_room(one.scratch + 64)
         compiled(code, 4)(*(arrays or (np.ascontiguousarray(factors[:, :, :count]), taus, q)), room)
         assert (room[one.scratch :] == 0xA5).all()
-    tolerance = _close(element)
-    np.testing.assert_allclose(q @ np.triu(factors) / size, a / size, **tolerance)
-    np.testing.assert_allclose(_adjoint(q) @ q, np.broadcast_to(np.eye(m), q.shape), **tolerance)
-    raw, scales = np.linalg.qr(a[0], mode="raw") if size == 1.0 else (factors[0].T, taus[0])
-    np.testing.assert_allclose(factors[0], raw.T, **tolerance)
-    np.testing.assert_allclose(taus[0], scales, **tolerance)
+    return factors, taus, q
 
 
 @pytest.mark.parametrize("element", ["f32", "complex<f64>"])
