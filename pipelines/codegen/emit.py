@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.marks import NEAREST
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
@@ -22,9 +19,9 @@ from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Number, Value, bits_of
+from hloforge.pipelines.codegen.ranges import range_of
+from hloforge.pipelines.codegen.splats import splat_of
 
-# Element types whose constants the bindings read one by one.
-_PLAIN = frozenset({"f32", "f64", "i32", "i64"})
 _ROUNDINGS = frozenset({"ceil", "floor"})
 _ATTRIBUTES = ("comparison_direction", "compare_type", "exponent_bits", "mantissa_bits")
 
@@ -171,7 +168,7 @@ class Emitter(Rules):
             x, y = operands
             assert isinstance(x, Value)
             assert isinstance(y, Value)
-            return by_shared_divisor(x, y)
+            return by_shared_divisor(x, y, *map(range_of, op.operands))
         return apply(op, operands)
 
     def number(self, index: Index, element: str) -> Element:
@@ -320,6 +317,8 @@ def attributes_of(op: Op) -> dict[str, Any]:
     if op.name in table.SIZED:
         # The operation decides, and not where it is computed: all that compute it have the same bits.
         return {"elements": op.result.elements}
+    if op.name == "exponential":
+        return {"is_never_positive": range_of(op.operands[0])[1] <= 0}
     if op.name not in ("compare", "reduce_precision"):
         return {}
     found: dict[str, Any] = {}
@@ -331,16 +330,6 @@ def attributes_of(op: Op) -> dict[str, Any]:
             else:
                 found[name] = str(attribute).removesuffix(">").rpartition(" ")[2]
     return found
-
-
-def splat_of(op: Op) -> Any:
-    """The element that a constant repeats, as a number of Python."""
-    if op.result.element in _PLAIN:
-        value = op.attribute("value")
-        if isinstance(value, ir.DenseIntElementsAttr | ir.DenseFPElementsAttr) and len(value):
-            return value[0]
-    array = np.asarray(constant_of(op.mlir))
-    return array.reshape(-1)[0].item() if array.size else 0
 
 
 def place_of(numbers: Sequence[Number], shape: Sequence[int]) -> Place:

@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.elements.kinds import is_complex, register, single
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.elements.narrow import rounded
-from hloforge.pipelines.codegen.emit import Memory, splat_of
+from hloforge.pipelines.codegen.emit import Memory
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
@@ -29,6 +29,7 @@ from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS
 from hloforge.pipelines.codegen.products.convolution import THIN
 from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.splats import splat_of
 from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitter
 
 if TYPE_CHECKING:

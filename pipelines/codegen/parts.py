@@ -19,11 +19,12 @@ from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.emit import Emitter, Memory, splat_of
+from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.values import I8
+from hloforge.pipelines.codegen.splats import splat_of
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator

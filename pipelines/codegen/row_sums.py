@@ -27,6 +27,8 @@ from hloforge.pipelines.codegen.vector_places import VectorAccesses, VectorEmitt
 _LEAST, _CHAINS = 3, 4
 # What a term costs at least, in sums, beside that it is read; and what those of an iteration may.
 _DEAR, _MOST_WORK = 4, 256
+# Bytes of vectors of which a processor has 16 registers, and not 32.
+_FEW_REGISTERS = 32
 
 
 class RowSumLoops(ExtremeLoops):
@@ -113,17 +115,35 @@ class RowSumLoops(ExtremeLoops):
 
     def _chains(self, row: Group, begin: Value, end: Value, lanes: int, carried: list[Value]) -> list[Value]:
         """Sums of a part of a row, some for each reduction."""
-        count = len(carried) // len(self._nest.reductions)
-        loop = self._function.loop(begin, end, count * lanes, carried=carried, hints=NO_VECTORS)
+        function, count = self._function, len(carried) // len(self._nest.reductions)
+        at_once = count if self._are_computed_at_once else 1
+        wide = [function.joined(carried[n : n + at_once]) for n in range(0, len(carried), at_once)]
+        loop = function.loop(begin, end, count * lanes, carried=wide, hints=NO_VECTORS)
         with loop as (start, values):
             found = list(values)
-            for chain in range(count):
-                made, terms = self._vector_of_row(row, start + chain * lanes, lanes)
-                self._store_row(made, row, start + chain * lanes)
+            for chain in range(count // at_once):
+                at = start + chain * lanes * at_once
+                made, terms = self._vector_of_row(row, at, lanes * at_once)
+                self._store_row(made, row, at)
                 for number, term in enumerate(terms):
-                    found[number * count + chain] = found[number * count + chain] + term
+                    place = number * count // at_once + chain
+                    found[place] = found[place] + term
             loop.next(found)
-        return loop.results
+        if at_once == 1:
+            return loop.results
+        parts = [range(lanes * n, lanes * (n + 1)) for n in range(at_once)]
+        return [function.shuffle(value, None, part) for value in loop.results for part in parts]
+
+    @property
+    def _are_computed_at_once(self) -> bool:
+        """Whether the vectors of an iteration are one wide vector, which LLVM takes apart operation by operation.
+
+        Processors without AVX-512 look ahead over two or three exponentials, whose operations wait for each other. What
+        is stored beside the terms would be in registers all the while, of which they have too few.
+        """
+        nest = self._nest
+        terms = {op.operands[0] for op in nest.reductions}
+        return self._writer.vector_bytes == _FEW_REGISTERS and {*nest.maps} - nest.unstored <= terms
 
     def _vector_of_row(self, row: Group, start: Value, lanes: int) -> tuple[list[tuple[Array, Value]], list[Value]]:
         """What maps and the terms of reductions are at as many places as a vector has lanes."""

@@ -17,11 +17,12 @@ from operator import or_
 from typing import Protocol
 
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.emit import Memory, attributes_of, splat_of
+from hloforge.pipelines.codegen.emit import Memory, attributes_of
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.values import I1, POINTER, Value
 from hloforge.pipelines.codegen.slots import Slot
+from hloforge.pipelines.codegen.splats import splat_of
 
 # Bytes from which on a carry is worth it: LLVM keeps smaller ones in registers, or moves them in a few instructions.
 _LEAST = 512

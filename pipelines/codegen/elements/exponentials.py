@@ -1,7 +1,8 @@
 """Exponentials of floats: e^x, e^x - 1, logistic, tanh.
 
 e^x = 2^k e^r with r = x - k ln 2, e^r by a polynomial, and 2^k by adding k to the exponent's bits. The overflowing and
-the subnormal results are chosen afterwards, where NaN also stays itself. Sources: P. Tang, "Table-driven implementation
+the subnormal results are chosen afterwards, where NaN also stays itself; where x is known not to be above 0, as that of
+a softmax, nothing has to be chosen. Sources: P. Tang, "Table-driven implementation
 of the Expm1 function", ACM TOMS 18 (1992); S. Moshier, Cephes, expf.c.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from hloforge.pipelines.codegen.elements.arithmetic import (
+    INTEGER_ORIGIN,
     fast_two_sum,
     from_bits,
     magnitude,
@@ -30,7 +32,7 @@ class _Constants:
 
     Attributes:
         ln2: a part whose small multiples are exact, and the rest.
-        square: coefficients of (e^r - 1 - r) / r^2 for |r| <= 0.347.
+        square: coefficients of (e^r - 1 - r) / r^2 for |r| <= 0.3475.
         cube: of (e^r - 1 - r - r^2/2) / r^3.
         largest: above, e^x overflows.
         least: below, e^x is no normal number.
@@ -49,12 +51,17 @@ class _Constants:
 
 # Above it e^x is infinite, and below its negative 0.
 _MOST_SCALED = 110.0
+# Below its negative e^x of f32 is 0; between both 2^k of x = k ln 2 + r is a normal number or 0.
+_MOST_NORMAL = 88.0
 _LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
+# Of the exponent of f32.
+_BIAS = 127
 _CONSTANTS = {
     FLOAT: _Constants(
         ln2=(0.693359375, -2.12194440e-4),
+        # To 2^-28 of e^r: least squares whose weights level the errors.
+        square=(4.9999993346e-1, 1.6666519128e-1, 4.1668405766e-2, 8.3688988815e-3, 1.3814219806e-3),
         # Cephes, expf.c.
-        square=(5.0000001201e-1, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4),
         cube=(1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4),
         largest=88.72283172607421875,
         least=-87.33654022216796875,
@@ -126,8 +133,33 @@ def exponential(x: Value) -> Value:
         # Beyond these numbers nothing changes. A comparison with NaN keeps it.
         x = (x > _MOST_SCALED).where(_MOST_SCALED, x)
         return _scaled_exponential((x < -_MOST_SCALED).where(-_MOST_SCALED, x))
-    result = (x <= of.largest).where(normal_exponential(x), x * inf)
+    # Infinity and NaN, by adders, which wait for nothing.
+    result = (x <= of.largest).where(normal_exponential(x), x + inf)
     return (x < of.least).where(0.0, result)
+
+
+def exponential_of_negative(x: Value) -> Value:
+    """The same, bit by bit, of what is NaN or not above 0."""
+    if element_of(x.kind) != FLOAT:
+        return exponential(x)
+    x = (x < -_MOST_NORMAL).where(-_MOST_NORMAL, x)
+    return _scaled_exponential(x) if has_scaling(x) else _exponential_between(x)
+
+
+def _exponential_between(x: Value) -> Value:
+    """e^x of f32 that is NaN or at most 88 in magnitude: 2^k is a factor, by which NaN stays itself and what is
+    subnormal becomes 0, and nothing is chosen afterwards."""
+    origin = INTEGER_ORIGIN[FLOAT] + _BIAS
+    shifted = x * _LOG2_E + origin
+    high, low = _constants(x).ln2
+    turns = shifted - origin
+    r = (x - turns * high) - turns * low
+    return _of_remainder(r) * from_bits(shifted.bits() << mantissa_bits(x))
+
+
+def _of_remainder(r: Value) -> Value:
+    """e^r of f32 for |r| <= 0.3475."""
+    return r * (r * polynomial(r, _CONSTANTS[FLOAT].square) + 1.0) + 1.0
 
 
 def has_scaling(x: Value) -> bool:
@@ -139,8 +171,7 @@ def _scaled_exponential(x: Value) -> Value:
     """e^x by that instruction, with the same bits as without; subnormal results are flushed as all are."""
     function, of = x.function, _constants(x)
     turns, _ = nearest_integer(x * _LOG2_E)
-    r = (x - turns * of.ln2[0]) - turns * of.ln2[1]
-    value = r * r * polynomial(r, of.square) + r + 1.0
+    value = _of_remainder((x - turns * of.ln2[0]) - turns * of.ln2[1])
     name = "@llvm.x86.avx512.mask.scalef.ps.512"
     return function.emit(f"call {x.kind} {name}({value}, {turns}, {x.kind} zeroinitializer, i16 -1, i32 4)", x.kind)
 
@@ -151,10 +182,10 @@ def normal_exponential(x: Value, *, halved: bool = False) -> Value:
     if halved:
         exponent = exponent - (1 << mantissa_bits(x))
     r = high - low
-    tail = r * r * polynomial(r, _constants(x).square)
     if element_of(x.kind) == FLOAT:
-        value = tail + r + 1.0
+        value = _of_remainder(r)
     else:
+        tail = r * r * polynomial(r, _constants(x).square)
         whole, rounding = fast_two_sum(x.like(1.0), r)
         value = whole + (tail + (rounding + ((high - r) - low)))
     return _times_power_of_two(value, exponent)
@@ -162,7 +193,14 @@ def normal_exponential(x: Value, *, halved: bool = False) -> Value:
 
 def logistic(x: Value) -> Value:
     """1 / (1 + e^-x)."""
-    return 1.0 / (exponential(-x) + 1.0)
+    opposite = -x
+    if element_of(x.kind) != FLOAT:
+        return 1.0 / (exponential(opposite) + 1.0)
+    # Beyond, the quotient is subnormal, and 0 therefore.
+    opposite = (opposite > _MOST_NORMAL).where(_MOST_NORMAL, opposite)
+    opposite = (opposite < -_MOST_NORMAL).where(-_MOST_NORMAL, opposite)
+    power = _scaled_exponential(opposite) if has_scaling(x) else _exponential_between(opposite)
+    return 1.0 / (power + 1.0)
 
 
 def exponential_minus_one(x: Value) -> Value:

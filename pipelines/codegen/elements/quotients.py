@@ -1,15 +1,18 @@
 """Quotients by a divisor that many elements share: a division for all of them, and few operations for each.
 
-Processors divide a vector of AVX-512 in 10 to 16 cycles, and multiply two in one. The reciprocal ``r`` of the divisor
-is rounded once; then ``q = x r`` is next to the quotient, what is left of ``x`` is a number without rounding, and
-adding its quotient rounds as division does::
+Processors divide a vector of AVX-512 in 10 to 16 cycles, one of AVX2 in 5, and multiply two in one. The reciprocal
+``r`` of the divisor is rounded once; then ``q = x r`` is next to the quotient, by how much ``q y`` exceeds ``x`` is a
+number without rounding, and subtracting its quotient rounds as division does::
 
-    q = x * r;  rest = x - q * y;  quotient = q + rest * r
+    q = x * r;  excess = q * y - x;  quotient = q - excess * r
 
-LLVM moves what the divisor alone decides out of the loop over the elements. Very large and very small divisors are
-scaled, because their reciprocals or rests are subnormal. The last bit may differ where the quotient is below 2^-38 and
-``x`` below 2^-102 (f32). Source: P. Markstein, "Computation of elementary functions on the IBM RISC System/6000
-processor", 1990, theorem 3.
+An excess of 0 is +0 and ``y`` is not negative (its sign is put back in the end), so that the quotient keeps the sign of
+a 0. Very large and very small divisors are scaled, because their reciprocals or excesses are subnormal. Beside infinite
+numbers the quotient is what it was. What is known of the numbers leaves out what they do not need.
+
+LLVM moves what the divisor alone decides out of the loop over the elements. The last bit may differ where the quotient
+is below 2^-38 and ``x`` below 2^-102 (f32). Source: P. Markstein, "Computation of elementary functions on the IBM RISC
+System/6000 processor", 1990, theorem 3.
 """
 
 from __future__ import annotations
@@ -20,16 +23,28 @@ from hloforge.pipelines.codegen.lang.values import Value, bits_of, element_of
 _LARGE = {32: 2.0**64, 64: 2.0**512}
 
 
-def by_shared_divisor(x: Value, y: Value) -> Value:
-    """The quotient, rounded as by division but for the smallest numbers."""
+def by_shared_divisor(x: Value, y: Value, x_range: tuple[float, float], y_range: tuple[float, float]) -> Value:
+    """The quotient, rounded as by division but for the smallest numbers.
+
+    Args:
+        x_range: between which numbers ``x`` is, unless it is NaN.
+        y_range: the same of ``y``.
+    """
     large = _LARGE[bits_of(element_of(y.kind))]
-    size = y.call("fabs")
-    scale = (size > large).where(y.like(1 / large), (size < 1 / large).where(y.like(large), y.like(1.0)))
-    x, y = x.literally("mul", scale), y.literally("mul", scale)
-    inverse = y.like(1.0) / y
+    (low, high), dividend = y_range, max(-x_range[0], x_range[1])
+    size = y if low > 0 else y.call("fabs")
+    is_usual = low >= 1 / large and high <= large
+    if not is_usual:
+        scale = (size > large).where(y.like(1 / large), (size < 1 / large).where(y.like(large), y.like(1.0)))
+        x, size = x.literally("mul", scale), size.literally("mul", scale)
+    inverse = size.like(1.0) / size
     near = x.literally("mul", inverse)
-    rest = (-near).call("fma", y, x)
-    quotient = rest.call("fma", inverse, near)
-    # Without a rest the quotient keeps the sign of 0, and beside infinite numbers it is what it was.
-    is_better = rest.compare("one", 0.0) & ~quotient.is_nan()
-    return is_better.where(quotient, near)
+    excess = near.call("fma", size, -x)
+    quotient = (-excess).call("fma", inverse, near)
+    if not (is_usual and dividend <= large):
+        quotient = quotient.is_nan().where(near, quotient)
+    if low > 0:
+        return quotient
+    sign = y.bits() & (1 << bits_of(y.kind) - 1)
+    word = quotient.bits() ^ sign
+    return word.function.cast("bitcast", word, element_of(y.kind))

@@ -226,6 +226,12 @@ def _identity(call: Call) -> Element:
     return call.operands[0]
 
 
+def _exponential(call: Call) -> Element:
+    is_negative = call.attributes.get("is_never_positive")
+    function = exponentials.exponential_of_negative if is_negative else exponentials.exponential
+    return _of_floats(function)(call)
+
+
 def _sign(call: Call) -> Element:
     return integers.sign(*call.values(), signed=call.signed)
 
@@ -271,7 +277,7 @@ _add("round_nearest_even", REALS, _of_values(rounding.nearest_even))
 _add("round_nearest_afz", REALS, _of_values(rounding.nearest_away))
 _add("is_finite", REALS, _of_values(rounding.is_finite))
 
-_add("exponential", REALS, _of_floats(exponentials.exponential))
+_add("exponential", REALS, _exponential)
 _add("exponential_minus_one", REALS, _of_floats(exponentials.exponential_minus_one))
 _add("logistic", REALS, _of_floats(exponentials.logistic))
 _add("tanh", REALS, _of_floats(exponentials.hyperbolic_tangent))
@@ -348,7 +354,8 @@ def apply(
         operand_types: MLIR's names of their types.
         result_type: that of the result.
         attributes: ``comparison_direction`` and ``compare_type`` of ``compare`` as words, ``exponent_bits`` and
-            ``mantissa_bits`` of ``reduce_precision``, ``elements`` of those in ``SIZED``.
+            ``mantissa_bits`` of ``reduce_precision``, ``elements`` of those in ``SIZED``, ``is_never_positive`` of
+            ``exponential``.
     """
     rule = _rule(op, operand_types)
     if rule is None:

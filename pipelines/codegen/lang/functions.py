@@ -160,6 +160,14 @@ class Function:
             f"shufflevector {left.kind} {left.text}, {left.kind} {other}, <{len(places)} x i32> <{mask}>", kind
         )
 
+    def joined(self, vectors: Sequence[Value]) -> Value:
+        """A vector of the elements of a power of two of others."""
+        if len(vectors) == 1:
+            return vectors[0]
+        middle = len(vectors) // 2
+        left, right = self.joined(vectors[:middle]), self.joined(vectors[middle:])
+        return self.shuffle(left, right, range(2 * lanes_of(left.kind)))
+
     def extract(self, vector: Value, place: Number) -> Value:
         at = self.index(place)
         return self.emit(f"extractelement {vector.kind} {vector.text}, {at}", element_of(vector.kind))

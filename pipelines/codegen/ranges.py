@@ -1,0 +1,201 @@
+"""Between which numbers the elements of an array lie, unless they are NaN (interval arithmetic on the program's graph).
+
+The exponential of what is not positive, as that of a softmax, overflows nowhere, and a quotient of numbers that are
+neither large nor small needs no special cases. The graph decides, and not the loop that computes something. Bounds of
+sums, products and functions are those of exact numbers: they say how large numbers are, and which sign they have, but
+not to the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.row_blocks import is_orderless
+from hloforge.pipelines.codegen.splats import splat_of
+
+Range: TypeAlias = tuple[float, float]
+
+ANY: Range = (-math.inf, math.inf)
+# How many operations are looked through.
+_DEEPEST = 12
+# From where on a number of a type is as good as infinite.
+_LARGE = {"f16": 6e4, "bf16": 1e30, "f32": 1e30, "f64": 1e30}
+_MOVES = frozenset(
+    {"broadcast_in_dim", "reshape", "slice", "transpose", "reverse", "dynamic_slice", "gather", "convert"}
+)
+_BOUNDED: dict[str, Range] = {"logistic": (0, 1), "tanh": (-1, 1), "sine": (-1, 1), "cosine": (-1, 1)}
+_ROUNDINGS = frozenset({"floor", "ceil", "round_nearest_even", "round_nearest_afz"})
+
+
+def range_of(array: Array) -> Range:
+    """The least and the greatest number that an element may be."""
+    return _range(array, _DEEPEST)
+
+
+def _range(array: Array, deep: int) -> Range:
+    large = _LARGE.get(array.element)
+    if large is None:
+        return _of_integers(array.element)
+    low, high = _made(array.op, deep) if array.op is not None and deep else ANY
+    return (low if low > -large else -math.inf), (high if high < large else math.inf)
+
+
+def _of_integers(element: str) -> Range:
+    bits = element.removeprefix("u").removeprefix("i")
+    if not bits.isdecimal():
+        return ANY
+    if element.startswith("u") or bits == "1":
+        return 0, 2.0 ** int(bits)
+    return -(2.0 ** (int(bits) - 1)), 2.0 ** (int(bits) - 1)
+
+
+def _made(op: Op, deep: int) -> Range:
+    """The range of the result of an operation of floats."""
+    if op.name == "constant":
+        number = float(splat_of(op)) if op.is_splat else math.nan
+        return ANY if math.isnan(number) else (number, number)
+    rule = _RULES.get(op.name)
+    if op.name in _MOVES:
+        return _range(op.operands[0], deep - 1)
+    if op.name in _BOUNDED:
+        return _BOUNDED[op.name]
+    if op.name == "reduce":
+        return _reduced(op, deep)
+    if rule is None:
+        return ANY
+    low, high = rule([_range(operand, deep - 1) for operand in op.operands])
+    if op.name == "multiply" and op.operands[0] is op.operands[1]:
+        low = max(low, 0)
+    if op.name == "subtract" and _is_greatest_of(*op.operands):
+        high = min(high, 0)
+    return low, high
+
+
+def _reduced(op: Op, deep: int) -> Range:
+    if len(op.operands) != 2 or not is_orderless(op) or not op.operands[0].elements:
+        return ANY
+    terms, start = (_range(operand, deep - 1) for operand in op.operands)
+    count = math.prod(op.operands[0].shape[d] for d in op.integers("dimensions"))
+    name = op.inner[0].ops[0].name
+    if name == "add":
+        low, high = _sum([(_product(terms[0], count), _product(terms[1], count)), start])
+        return (max(low, 1), high) if low >= 0 and _has_one(op) else (low, high)
+    return _RULES[name]([terms, start]) if name in ("minimum", "maximum") else ANY
+
+
+def _has_one(op: Op) -> bool:
+    """Whether each sum has a term of 1: the exponential of an element less the greatest of those that are summed."""
+    term = op.operands[0].op
+    less = term.operands[0].op if term is not None and term.name == "exponential" else None
+    if less is None or less.name != "subtract":
+        return False
+    return _is_greatest_of(*less.operands, among=op.integers("dimensions"))
+
+
+def _product(x: float, y: float) -> float:
+    return x * y if x and y else 0.0
+
+
+def _sum(ranges: Sequence[Range]) -> Range:
+    (low, high), (other_low, other_high) = ranges
+    return low + other_low, high + other_high
+
+
+def _difference(ranges: Sequence[Range]) -> Range:
+    (low, high), (other_low, other_high) = ranges
+    return low - other_high, high - other_low
+
+
+def _ends(numbers: Iterable[float]) -> Range:
+    found = list(numbers)
+    return min(found), max(found)
+
+
+def _multiplied(ranges: Sequence[Range]) -> Range:
+    left, right = ranges
+    return _ends(_product(x, y) for x in left for y in right)
+
+
+def _divided(ranges: Sequence[Range]) -> Range:
+    left, right = ranges
+    if right[0] <= 0 <= right[1]:
+        # Also by a zero of either sign.
+        return ANY
+    return _ends(_product(x, 1 / y) for x in left for y in right)
+
+
+def _magnitude(ranges: Sequence[Range]) -> Range:
+    ((low, high),) = ranges
+    return max(low, -high, 0), max(-low, high)
+
+
+def _exponential(ranges: Sequence[Range]) -> Range:
+    ((low, high),) = ranges
+    # What is small may be 0.
+    return math.exp(low) if -50 < low < 50 else 0, math.exp(high) if high < 50 else math.inf
+
+
+def _rounded(ranges: Sequence[Range]) -> Range:
+    ((low, high),) = ranges
+    return (math.floor(low) if math.isfinite(low) else low), (math.ceil(high) if math.isfinite(high) else high)
+
+
+def _clamped(ranges: Sequence[Range]) -> Range:
+    low, value, high = ranges
+    return _RULES["minimum"]([_RULES["maximum"]([low, value]), high])
+
+
+_RULES: dict[str, Callable[[Sequence[Range]], Range]] = {
+    "add": _sum,
+    "subtract": _difference,
+    "multiply": _multiplied,
+    "divide": _divided,
+    "negate": lambda ranges: (-ranges[0][1], -ranges[0][0]),
+    "abs": _magnitude,
+    "sqrt": lambda ranges: (0, math.sqrt(max(ranges[0][1], 0))),
+    "exponential": _exponential,
+    "minimum": lambda ranges: (min(ranges[0][0], ranges[1][0]), min(ranges[0][1], ranges[1][1])),
+    "maximum": lambda ranges: (max(ranges[0][0], ranges[1][0]), max(ranges[0][1], ranges[1][1])),
+    "clamp": _clamped,
+    "select": lambda ranges: (min(ranges[1][0], ranges[2][0]), max(ranges[1][1], ranges[2][1])),
+    "concatenate": lambda ranges: (min(low for low, _ in ranges), max(high for _, high in ranges)),
+    "pad": lambda ranges: (min(ranges[0][0], ranges[1][0]), max(ranges[0][1], ranges[1][1])),
+    **dict.fromkeys(_ROUNDINGS, _rounded),
+}
+
+
+def _is_greatest_of(array: Array, taken: Array, among: Sequence[int] | None = None) -> bool:
+    """Whether each element of an array meets a number that none of some elements is above, of which it is one.
+
+    Args:
+        among: dimensions of the array; then it has to be the greatest of those along them, and no greater number.
+    """
+    dims: list[int | None] = list(range(array.rank))
+    for _ in range(_DEEPEST):
+        op = taken.op
+        if op is None:
+            return False
+        if op.name == "broadcast_in_dim":
+            (taken,) = op.operands
+            places = zip(op.integers("broadcast_dimensions"), taken.shape, strict=True)
+            dims = [dims[dim] if size > 1 else None for dim, size in places]
+        elif op.name == "reshape":
+            (source,) = op.operands
+            long = [(size, dim) for size, dim in zip(taken.shape, dims, strict=True) if size > 1]
+            if [size for size, _ in long] != [size for size in source.shape if size > 1]:
+                return False
+            rest = iter(dim for _, dim in long)
+            dims, taken = [next(rest) if size > 1 else None for size in source.shape], source
+        else:
+            break
+    if op.name != "reduce" or len(op.operands) != 2 or op.operands[0] is not array or not is_orderless(op):
+        return False
+    reduced = op.integers("dimensions")
+    kept = [dim for dim in range(array.rank) if dim not in reduced]
+    own = all(size == 1 or dim == one for size, dim, one in zip(taken.shape, dims, kept, strict=True))
+    start = range_of(op.operands[1])
+    is_exact = among is None or (set(reduced) <= set(among) and start[1] == -math.inf)
+    return op.inner[0].ops[0].name == "maximum" and own and is_exact
