@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.algorithms.lu import LU, Factorization
 from hloforge.pipelines.codegen.algorithms.merging import TridiagonalEigenvectors
 from hloforge.pipelines.codegen.algorithms.qr import QR, Orthogonal
 from hloforge.pipelines.codegen.algorithms.reflected import Reflected
+from hloforge.pipelines.codegen.algorithms.shared_out import Handed
 from hloforge.pipelines.codegen.algorithms.triangular_solve import TriangularSolve
 from hloforge.pipelines.codegen.algorithms.tridiagonal import Tridiagonal
 from hloforge.pipelines.codegen.emit import accessing
@@ -118,7 +119,7 @@ def _triangular_solve(op: Op, machine: Machine) -> _Work:
         plan.write(function, generator.elements(a), generator.elements(b), generator.elements(op.result), memory, rows)
 
     n, rights = shape if left else shape[::-1]
-    return _Work(count, count * rights * n * n / 2, plan.scratch, write)
+    return _Work(plan.strips, count * rights * n * n / 2, plan.scratch, write)
 
 
 def _lu(op: Op, machine: Machine) -> _Work:
@@ -128,7 +129,8 @@ def _lu(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         found = Factorization(*map(generator.elements, op.results))
-        plan.write(function, generator.elements(a), found, memory, rows)
+        hand = _handed(generator, _shares(count, min(m, n), machine))
+        plan.write(function, generator.elements(a), found, memory, rows, hand)
 
     return _Work(count, count * m * n * min(m, n) / 3, plan.scratch, write)
 
@@ -140,7 +142,8 @@ def _qr(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         factors, taus = map(generator.elements, op.results)
-        plan.write(function, generator.elements(a), factors, taus, memory, rows)
+        hand = _handed(generator, _shares(count, min(m, n), machine))
+        plan.write(function, generator.elements(a), factors, taus, memory, rows, hand)
 
     return _Work(count, 2 * count * m * n * min(m, n) / 3, plan.scratch, write)
 
@@ -153,7 +156,8 @@ def _orthogonal(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         factors, scales, target = (generator.elements(array) for array in (a, taus, op.result))
-        plan.write(function, factors, scales, target, memory, rows)
+        hand = _handed(generator, _shares(count, min(m, reflectors), machine))
+        plan.write(function, factors, scales, target, memory, rows, hand)
 
     return _Work(count, 2 * count * m * reflectors * columns, plan.scratch, write)
 
@@ -201,11 +205,8 @@ def _tridiagonal_eigenvectors(op: Op, machine: Machine) -> _Work:
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         values, left, vectors = map(generator.elements, op.results)
 
-        def hand(part: Callable[[Share | None], None]) -> None:
-            hand_out(generator, shares, part)
-
         given = generator.elements(d), generator.elements(e)
-        plan.write(function, *given, values, vectors, memory, hand, rows)
+        plan.write(function, *given, values, vectors, memory, _handed(generator, shares), rows)
         function.clear(left.pointer, count * n * left.size)
 
     return _Work(count, 2 * count * n**3 / 3, plan.scratch, write)
@@ -220,14 +221,15 @@ def _bidiagonal_vectors(op: Op, machine: Machine) -> _Work:
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         values, missing, left, right = map(generator.elements, op.results)
         given = generator.elements(d), generator.elements(e)
-
-        def hand(part: Callable[[Share | None], None]) -> None:
-            hand_out(generator, shares, part)
-
-        plan.write_both(function, *given, values, left, right, memory, hand, rows)
+        plan.write_both(function, *given, values, left, right, memory, _handed(generator, shares), rows)
         function.clear(missing.pointer, count * n * missing.size)
 
     return _Work(count, 4 * count * n**3 / 3, plan.scratch, write)
+
+
+def _handed(generator: Generator, shares: int) -> Handed:
+    """What shares parts of the work out to so many workgroups."""
+    return lambda part: hand_out(generator, shares, part)
 
 
 def _shares(count: int, n: int, machine: Machine) -> int:

@@ -21,12 +21,12 @@ from hloforge.pipelines.codegen.algorithms.merging import (
     NONE,
     OPEN,
     UPPER,
-    Handed,
     Memory,
     Merger,
     TridiagonalEigenvectors,
 )
 from hloforge.pipelines.codegen.algorithms.places import times
+from hloforge.pipelines.codegen.algorithms.shared_out import Handed
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
 from hloforge.pipelines.codegen.lang.functions import Function

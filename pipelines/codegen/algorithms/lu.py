@@ -21,13 +21,21 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     subtract_product,
 )
 from hloforge.pipelines.codegen.algorithms.places import times
+from hloforge.pipelines.codegen.algorithms.scratch import InParts
+from hloforge.pipelines.codegen.algorithms.shared_out import Handed, alone, own_part
 from hloforge.pipelines.codegen.algorithms.triangular_solve import Substitution
 from hloforge.pipelines.codegen.algorithms.vectors import spread
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.comparisons import select
 from hloforge.pipelines.codegen.elements.complex_numbers import divide
-from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I32, Number, Value, vector_of
+from hloforge.pipelines.codegen.lang.functions import Array, Function
+from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value, vector_of
+from hloforge.pipelines.codegen.nest_loops import Share
+
+# Columns of a block.
+_BLOCK = 64
+# Of the block at work: its first column and the one after its last.
+_START, _END, _STATE = 0, 1, 8
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,11 @@ class Factorization:
 
 
 @dataclass(frozen=True)
-class LU:
+class LU(InParts):
     """Factorizations ``p a = l u`` of ``batch`` matrices of m rows and n columns.
+
+    Columns are eliminated block by block, panels of which change the block alone: what is beside a block is read and
+    written once for all of its columns, by several workgroups.
 
     Attributes:
         element: f32, f64 or complex numbers of these.
@@ -72,10 +83,13 @@ class LU:
         return Registers.of(self.element, self.n, self.vector_bytes)
 
     @property
-    def scratch(self) -> int:
-        """Bytes that a call works in."""
-        registers = self._registers
-        return registers.padded(self.m) * registers.padded(self.n) * element_memory.size(self.element)
+    def _pitch(self) -> int:
+        """Elements of a row: rows a power of two apart share few lines of the cache."""
+        return self._registers.pitch(self.n, self.element)
+
+    @property
+    def _parts(self) -> list[int]:
+        return [self._registers.padded(self.m) * self._pitch * element_memory.size(self.element), _STATE * 8]
 
     def write(
         self,
@@ -84,18 +98,20 @@ class LU:
         found: Factorization,
         memory: Value,
         rows: tuple[Number, Number] | None = None,
+        hand: Handed = alone,
     ) -> None:
         """Write the loops.
 
         Args:
             memory: ``scratch`` bytes.
+            hand: shares parts of the work out.
             rows: the first of the matrices and the one after the last; None for all.
         """
         if not self.pivots:
             return
         m, n, registers = self.m, self.n, self._registers
         side, height = registers.padded(n), registers.padded(m)
-        work = Matrix(Elements(memory, self.element), side)
+        work, _ = self.memory(memory)
         first, last = rows or (0, self.batch)
         with steps(function, first, last) as number:
             zero = element_memory.constant(function, self.element, 0)
@@ -112,8 +128,24 @@ class LU:
             )
             with steps(function, 0, m) as row:
                 own.order.put(row.as_(I32), row)
-            found.failed.put(_Elimination(self, registers, work, own).write(function), number)
+            found.failed.put(_Elimination(self, registers, work, own).write(function, memory, hand), number)
             copy(function, work, Matrix(own.factors, n), m, n)
+
+    def memory(self, memory: Value) -> tuple[Matrix, Array]:
+        """The matrix, and numbers that workgroups read."""
+        work, state = self._pointers(memory)
+        return Matrix(Elements(work, self.element), self._pitch), Array(state, I64)
+
+    def finish(self, function: Function, memory: Value, share: Share | None) -> None:
+        """The columns beside a block: rows of u, and what is left of the others."""
+        registers, (work, state) = self._registers, self.memory(memory)
+        start, end = state.at(_START), state.at(_END)
+        columns = own_part(share, end, registers.padded(self.n), registers.lanes)
+        rows, square = work.below(start), work.below(start, start)
+        solve = Substitution(end - start, square, rows, registers, unit_diagonal=True, most=_BLOCK)
+        solve.write(function, columns)
+        limits = (end, registers.padded(self.m)), columns, (start, end)
+        subtract_product(function, work, work, work, *limits, registers, _BLOCK)
 
 
 @dataclass(frozen=True)
@@ -125,16 +157,33 @@ class _Elimination:
     work: Matrix
     found: Factorization
 
-    def write(self, function: Function) -> Value:
+    def write(self, function: Function, memory: Value, hand: Handed) -> Value:
         """Factor in place; the number of the first pivot that is zero, or 0."""
-        plan, lanes = self.plan, self.registers.lanes
-        side, height = self.registers.padded(plan.n), self.registers.padded(plan.m)
+        plan, side = self.plan, self.registers.padded(self.plan.n)
+        none = function.constant(0, I32)
+        if plan.pivots <= _BLOCK:
+            return self._panels(function, 0, plan.pivots, side, none)
+        _, numbers = plan.memory(memory)
+
+        def block(start: Value, state: list[Value]) -> list[Value]:
+            end = (start + _BLOCK).minimum(self.registers.padded(plan.pivots))
+            failed = self._panels(function, start, end.minimum(plan.pivots), end, state[0])
+            numbers.put(start, _START)
+            numbers.put(end, _END)
+            hand(lambda share: plan.finish(function, memory, share))
+            return [failed]
+
+        return folded(function, 0, plan.pivots, [none], block, _BLOCK)[0]
+
+    def _panels(self, function: Function, first: Number, last: Number, side: Number, failed: Value) -> Value:
+        """Eliminate columns from ``first`` to ``last``, and change those up to ``side``."""
+        lanes, height = self.registers.lanes, self.registers.padded(self.plan.m)
 
         def panel(start: Value, state: list[Value]) -> list[Value]:
             end = start + lanes
-            stop = end.minimum(plan.pivots)
+            stop = end.minimum(last)
             failed = folded(function, start, stop, state, lambda j, state: [self._column(function, start, j, state[0])])
-            if side > lanes:
+            if isinstance(side, Value) or side > lanes:
                 rows, square = self.work.below(start), self.work.below(start, start)
                 solve = Substitution(lanes, square, rows, self.registers, unit_diagonal=True)
                 solve.write(function, (end, side))
@@ -142,7 +191,7 @@ class _Elimination:
                 subtract_product(function, self.work, self.work, self.work, *limits, self.registers, lanes)
             return failed
 
-        return folded(function, 0, plan.pivots, [function.constant(0, I32)], panel, lanes)[0]
+        return folded(function, first, last, [failed], panel, lanes)[0]
 
     def _column(self, function: Function, start: Value, column: Value, failed: Value) -> Value:
         """Find the pivot of a column, exchange rows, and eliminate the column from the panel."""

@@ -102,6 +102,12 @@ class Registers:
         """Columns as a multiple of the lanes."""
         return -(-columns // self.lanes) * self.lanes
 
+    def pitch(self, columns: int, element: str) -> int:
+        """The same, but rows of several columns are no power of two of the cache's lines apart."""
+        side = self.padded(columns)
+        is_even = columns > self.lanes * self.vectors and side * element_memory.size(element) % 512 == 0
+        return side + self.lanes if is_even else side
+
 
 def minus_product(total: Element, a: Element, b: Element) -> Element:
     """``total - a b``."""
@@ -232,7 +238,7 @@ def subtract_product(
     each_columns(function, columns, registers, strip)
 
 
-def fill(function: Function, target: Matrix, rows: tuple[Number, Number], columns: int, element: Element) -> None:
+def fill(function: Function, target: Matrix, rows: tuple[Number, Number], columns: Number, element: Element) -> None:
     """Write the same element everywhere."""
     with steps(function, *rows) as row, steps(function, 0, columns) as column:
         target.put(element, row, column)

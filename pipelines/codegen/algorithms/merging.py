@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.matrices import folded, minus_products, steps
 from hloforge.pipelines.codegen.algorithms.places import times, while_
 from hloforge.pipelines.codegen.algorithms.secular import Secular
-from hloforge.pipelines.codegen.algorithms.shared_out import SharedOut
+from hloforge.pipelines.codegen.algorithms.shared_out import Handed, SharedOut
 from hloforge.pipelines.codegen.algorithms.vectors import total
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
@@ -29,8 +29,6 @@ from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I64, Number, Value, element_of
 from hloforge.pipelines.codegen.nest_loops import Share
 
-# Writes what is shared out: of a workgroup's share, or of all for None.
-Handed = Callable[[Callable[[Share | None], None]], None]
 # Rows of a product that are computed together, and vectors of each.
 _ROWS, _VECTORS = 4, 2
 # Numbers that are kept of a merger: how many poles its equation has, how many are of the first block alone, and of the

@@ -2,8 +2,10 @@
 
 A panel of columns as wide as a vector is reflected column by column; then its reflectors are applied to the rest at
 once, as ``1 - v t v^H``. t is not computed: its inverse is a triangle, ``1 / tau`` on the diagonal and ``v^H v`` above,
-so that a product with it is a substitution. Source: Golub & Van Loan, 5.2; LAPACK "geqrf", "larfg"; Puglisi (1992),
-"Modification of the Householder method based on the compact WY representation".
+so that a product with it is a substitution. Of many columns a block of panels is reflected first, and its reflectors
+are applied to the rest together, which is read and written once for all of them, by several workgroups. Source: Golub
+& Van Loan, 5.2; LAPACK "geqrf", "larfg"; Puglisi (1992), "Modification of the Householder method based on the compact
+WY representation".
 """
 
 from __future__ import annotations
@@ -30,15 +32,22 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     steps,
     subtract_product,
 )
-from hloforge.pipelines.codegen.algorithms.places import plus, times
+from hloforge.pipelines.codegen.algorithms.places import minus, plus, times
 from hloforge.pipelines.codegen.algorithms.scratch import InParts
+from hloforge.pipelines.codegen.algorithms.shared_out import Handed, alone, own_part
 from hloforge.pipelines.codegen.algorithms.vectors import flattened, like, mapped, spread
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.comparisons import select
 from hloforge.pipelines.codegen.elements.complex_numbers import divide, multiply
 from hloforge.pipelines.codegen.elements.kinds import part_of, single
-from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I32, Number, Value, vector_of
+from hloforge.pipelines.codegen.lang.functions import Array, Function
+from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value, vector_of
+from hloforge.pipelines.codegen.nest_loops import Share
+
+# Reflectors of a block at most.
+_BLOCK = 32
+# Of the block at work: its first row, and the first column that it is applied to.
+_START, _COLUMN, _STATE = 0, 1, 8
 
 
 @dataclass(frozen=True)
@@ -47,12 +56,14 @@ class Room(InParts):
 
     Attributes:
         columns: of the matrix that is reflected.
+        reflectors: of all panels; as many as there are lanes are in a panel if none are given.
     """
 
     m: int
     columns: int
     element: str
     vector_bytes: int
+    reflectors: int = 0
 
     @cached_property
     def registers(self) -> Registers:
@@ -67,18 +78,29 @@ class Room(InParts):
         return self.registers.padded(self.m)
 
     @property
+    def width(self) -> int:
+        """Reflectors of a panel, or of a block of them: a multiple of the lanes."""
+        blocks = -(-self.reflectors // _BLOCK)
+        return self.registers.padded(-(-self.reflectors // blocks)) if blocks > 1 else self.registers.lanes
+
+    @property
     def _shapes(self) -> list[tuple[int, int]]:
-        lanes = self.registers.lanes
-        return [(self.height, self.side), (self.height, lanes), (lanes, lanes), (lanes, self.side), (1, lanes)]
+        width, pitch = self.width, self.registers.pitch(self.columns, self.element)
+        return [(self.height, pitch), (self.height, width), (width, width), (width, pitch), (1, width)]
 
     @property
     def _parts(self) -> list[int]:
-        return [rows * columns * element_memory.size(self.element) for rows, columns in self._shapes]
+        sizes = [rows * columns * element_memory.size(self.element) for rows, columns in self._shapes]
+        return [*sizes, _STATE * 8]
 
     def matrices(self, memory: Value) -> list[Matrix]:
         """The matrix, the panel's reflectors, their products with each other and with the rest, their taus."""
-        pointers = zip(self._pointers(memory), self._shapes, strict=True)
+        pointers = zip(self._pointers(memory), self._shapes, strict=False)
         return [Matrix(Elements(pointer, self.element), columns) for pointer, (_, columns) in pointers]
+
+    def state(self, memory: Value) -> Array:
+        """Numbers that workgroups read."""
+        return Array(self._pointers(memory)[-1], I64)
 
 
 @dataclass(frozen=True)
@@ -103,7 +125,7 @@ class QR:
 
     @property
     def _room(self) -> Room:
-        return Room(self.m, self.n, self.element, self.vector_bytes)
+        return Room(self.m, self.n, self.element, self.vector_bytes, self.pivots)
 
     @property
     def scratch(self) -> int:
@@ -118,6 +140,7 @@ class QR:
         taus: Elements,
         memory: Value,
         rows: tuple[Number, Number] | None = None,
+        hand: Handed = alone,
     ) -> None:
         """Write the loops.
 
@@ -125,6 +148,7 @@ class QR:
             factors: r, with the vectors of reflectors below its diagonal: ``[b, m, n]``.
             taus: their scalar factors: ``[b, min(m, n)]``.
             memory: ``scratch`` bytes.
+            hand: shares parts of the work out.
             rows: the first of the matrices and the one after the last; None for all.
         """
         if not self.pivots:
@@ -137,16 +161,36 @@ class QR:
             origin = times(number, self.m * self.n)
             _load(function, Matrix(source.moved(origin), self.n), work, (self.m, self.n), room)
             found = taus.moved(times(number, self.pivots))
-            with steps(function, 0, self.pivots, lanes) as start:
-                stop = (start + lanes).minimum(self.pivots)
-                fill(function, own, (0, 1), lanes, element_memory.constant(function, self.element, 0))
-                with steps(function, start, stop) as column:
-                    tau = _Column(self, room, work, start, column).write(function)
-                    found.put(tau, column)
-                    own.put(tau, 0, column - start)
-                if room.side > lanes:
-                    Panel(room, matrices, start).write(function, work, stop, start + lanes, adjoint=True)
+            if room.width == lanes:
+                with steps(function, 0, self.pivots, lanes) as start:
+                    self._panel(function, matrices, found, start, room.side)
+            else:
+                with steps(function, 0, self.pivots, room.width) as block:
+                    end = (block + room.width).minimum(room.registers.padded(self.pivots))
+                    with steps(function, block, end, lanes) as start:
+                        self._panel(function, matrices, found, start, end)
+                    zero = element_memory.constant(function, self.element, 0)
+                    fill(function, own, (0, 1), room.width, zero)
+                    with steps(function, block, end.minimum(self.pivots)) as column:
+                        own.put(found.at(column), 0, column - block)
+                    panel = Panel(room, matrices, block, room.width)
+                    panel.hand_out(function, work, end.minimum(self.pivots), end, memory, hand, adjoint=True)
             copy(function, work, Matrix(factors.moved(origin), self.n), self.m, self.n)
+
+    def _panel(
+        self, function: Function, matrices: Sequence[Matrix], found: Elements, start: Value, side: Number
+    ) -> None:
+        """Reflect the columns of a panel, and those after it up to ``side``."""
+        room, lanes, (work, *_, own) = self._room, self._room.registers.lanes, matrices
+        stop = (start + lanes).minimum(self.pivots)
+        fill(function, own, (0, 1), lanes, element_memory.constant(function, self.element, 0))
+        with steps(function, start, stop) as column:
+            tau = _Column(self, room, work, start, column).write(function)
+            found.put(tau, column)
+            own.put(tau, 0, column - start)
+        if isinstance(side, Value) or side > lanes:
+            panel = Panel(room, matrices, start, lanes)
+            panel.write(function, work, stop, (start + lanes, side), adjoint=True)
 
 
 @dataclass(frozen=True)
@@ -168,7 +212,8 @@ class Orthogonal:
 
     @property
     def _room(self) -> Room:
-        return Room(self.m, max(self.columns, self.reflectors), self.element, self.vector_bytes)
+        columns = max(self.columns, self.reflectors)
+        return Room(self.m, columns, self.element, self.vector_bytes, self.reflectors)
 
     @property
     def scratch(self) -> int:
@@ -183,6 +228,7 @@ class Orthogonal:
         target: Elements,
         memory: Value,
         rows: tuple[Number, Number] | None = None,
+        hand: Handed = alone,
     ) -> None:
         """Write the loops.
 
@@ -191,13 +237,14 @@ class Orthogonal:
             taus: ``[b, reflectors]``.
             target: the product.
             memory: ``scratch`` bytes.
+            hand: shares parts of the work out.
             rows: the first of the products and the one after the last; None for all.
         """
         if not self.m * self.columns:
             return
         first, last = rows or (0, self.batch)
         room = self._room
-        lanes, matrices = room.registers.lanes, room.matrices(memory)
+        width, matrices = room.width, room.matrices(memory)
         work, own = matrices[0], matrices[4]
         zero, one = (element_memory.constant(function, self.element, number) for number in (0, 1))
         with steps(function, first, last) as number:
@@ -206,14 +253,15 @@ class Orthogonal:
                 work.put(one, place, place)
             source = Matrix(factors.moved(times(number, self.m * self.reflectors)), self.reflectors)
             given = taus.moved(times(number, self.reflectors))
-            panels = -(-self.reflectors // lanes)
-            with steps(function, 0, panels) as panel:
-                start = ((panel * -1) + (panels - 1)) * lanes
-                stop = (start + lanes).minimum(self.reflectors)
-                fill(function, own, (0, 1), lanes, zero)
+            panels = -(-self.reflectors // width)
+            with steps(function, 0, panels) as number_of:
+                start = ((number_of * -1) + (panels - 1)) * width
+                stop = (start + width).minimum(self.reflectors)
+                fill(function, own, (0, 1), width, zero)
                 with steps(function, start, stop) as column:
                     own.put(given.at(column), 0, column - start)
-                Panel(room, matrices, start).write(function, source, stop, start, adjoint=False)
+                panel = Panel(room, matrices, start, width)
+                panel.hand_out(function, source, stop, start, memory, hand, adjoint=False)
             into = Matrix(target.moved(times(number, self.m * self.columns)), self.columns)
             copy(function, work, into, self.m, self.columns)
 
@@ -231,23 +279,62 @@ def _load(function: Function, source: Matrix, work: Matrix, shape: tuple[int, in
 
 @dataclass(frozen=True)
 class Panel:
-    """The reflectors of a panel, which begins in the row and column ``start``."""
+    """The reflectors of a panel, which begins in the row and column ``start``.
+
+    Attributes:
+        width: how many they are, a multiple of the lanes; factors of those that are not there are zero.
+    """
 
     room: Room
     matrices: Sequence[Matrix]
     start: Value
+    width: int
 
-    def write(self, function: Function, source: Matrix, stop: Value, column: Value, *, adjoint: bool) -> None:
+    def write(
+        self, function: Function, source: Matrix, stop: Value, columns: tuple[Number, Number], *, adjoint: bool
+    ) -> None:
         """Apply them to the matrix.
 
         Args:
             source: holds their vectors.
             stop: the number after the last reflector's.
-            column: the first column that they are applied to, a multiple of the lanes.
+            columns: the first column that they are applied to and the one after the last, multiples of the lanes.
             adjoint: whether the adjoint of their product is applied.
         """
         self._vectors(function, source, stop)
-        self._apply(function, column, adjoint=adjoint)
+        self._multiply(function)
+        self._apply(function, columns, adjoint=adjoint)
+
+    def hand_out(
+        self,
+        function: Function,
+        source: Matrix,
+        stop: Value,
+        column: Value,
+        memory: Value,
+        hand: Handed,
+        *,
+        adjoint: bool,
+    ) -> None:
+        """The same, for all columns from one on, which are shared out.
+
+        Args:
+            memory: of the room.
+        """
+        room = self.room
+        self._vectors(function, source, stop)
+        self._multiply(function)
+        state = room.state(memory)
+        state.put(self.start, _START)
+        state.put(column, _COLUMN)
+
+        def part(share: Share | None) -> None:
+            numbers = room.state(memory)
+            columns = own_part(share, numbers.at(_COLUMN), room.side, room.registers.lanes)
+            own = Panel(room, room.matrices(memory), numbers.at(_START), self.width)
+            own._apply(function, columns, adjoint=adjoint)
+
+        hand(part)
 
     def write_whole(self, function: Function, source: Matrix, count: Value) -> None:
         """Apply their product to all columns.
@@ -256,36 +343,40 @@ class Panel:
             source: their vectors by columns, whole, with zeros before them.
             count: of reflectors.
         """
-        room, vectors, lanes = self.room, self.matrices[1], self.room.registers.lanes
+        room, vectors = self.room, self.matrices[1]
         zero = element_memory.constant(function, room.element, 0)
         with steps(function, self.start, room.height) as row:
-            for column in range(lanes):
+            for column in range(self.width):
                 vectors.put(zero, row, column)
         with steps(function, 0, count) as place, steps(function, self.start, room.m) as row:
             vectors.put(source.at(row, place), row, place)
-        self._apply(function, 0, adjoint=False)
+        self._multiply(function)
+        self._apply(function, (0, room.side), adjoint=False)
 
-    def _apply(self, function: Function, column: Number, *, adjoint: bool) -> None:
-        room, registers, start = self.room, self.room.registers, self.start
-        work, vectors, products, rest, _ = self.matrices
-        lanes, limits = registers.lanes, (start, room.height)
-        zero = element_memory.constant(function, room.element, 0)
-        fill(function, products, (0, lanes), lanes, zero)
-        fill(function, rest, (0, lanes), room.side, zero)
-        # Both are negative.
-        subtract_product(
-            function, products, vectors.adjoint(), vectors, (0, lanes), (0, lanes), limits, registers, room.height
+    def _multiply(self, function: Function) -> None:
+        """Their products with each other, which are negative."""
+        room, (_, vectors, products, _, _), own = self.room, self.matrices, (0, self.width)
+        fill(function, products, own, self.width, element_memory.constant(function, room.element, 0))
+        limits = own, own, (self.start, room.height)
+        subtract_product(function, products, vectors.adjoint(), vectors, *limits, room.registers, room.height)
+
+    def _apply(self, function: Function, columns: tuple[Number, Number], *, adjoint: bool) -> None:
+        room, registers, own, limits = self.room, self.room.registers, (0, self.width), (self.start, self.room.height)
+        work, vectors, _, rest, _ = self.matrices
+        first, last = columns
+        fill(
+            function, rest.below(0, first), own, minus(last, first), element_memory.constant(function, room.element, 0)
         )
-        columns = column, room.side
-        subtract_product(function, rest, vectors.adjoint(), work, (0, lanes), columns, limits, registers, room.height)
+        # They are negative.
+        subtract_product(function, rest, vectors.adjoint(), work, own, columns, limits, registers, room.height)
         self._substitute(function, columns, adjoint)
-        subtract_product(function, work, vectors, rest, limits, columns, (0, lanes), registers, lanes)
+        subtract_product(function, work, vectors, rest, limits, columns, own, registers, self.width)
 
     def _vectors(self, function: Function, source: Matrix, stop: Value) -> None:
         """Copy the vectors, with their ones and zeros."""
-        room, vectors, lanes = self.room, self.matrices[1], self.room.registers.lanes
+        room, vectors = self.room, self.matrices[1]
         zero, one = (element_memory.constant(function, room.element, number) for number in (0, 1))
-        fill(function, vectors, (self.start, room.height), lanes, zero)
+        fill(function, vectors, (self.start, room.height), self.width, zero)
         with steps(function, self.start, room.m) as row:
             with steps(function, self.start, stop.minimum(row)) as column:
                 vectors.put(source.at(row, column), row, column - self.start)
@@ -295,20 +386,20 @@ class Panel:
     def _substitute(self, function: Function, columns: tuple[Number, Number], adjoint: bool) -> None:
         """Multiply the products with the rest by t, or by its adjoint."""
         _, _, products, rest, taus = self.matrices
-        lanes = self.room.registers.lanes
+        lanes, width = self.room.registers.lanes, self.width
         if not adjoint:
-            products, rest, taus = products.reversed(lanes, lanes), rest.reversed_rows(lanes), taus.reversed(1, lanes)
+            products, rest, taus = products.reversed(width, width), rest.reversed_rows(width), taus.reversed(1, width)
 
         def strip(column: Value, vectors: int) -> None:
             own = [plus(column, place * lanes) for place in range(vectors)]
-            with steps(function, 0, lanes) as row:
+            with steps(function, 0, width) as row:
                 (found,) = minus_products(
                     function,
                     [[rest.at(row, at, lanes) for at in own]],
                     (0, row),
                     lambda _, number: products.at(row, number),
                     lambda number, place: rest.at(number, own[place], lanes),
-                    most=lanes,
+                    most=width,
                 )
                 tau = taus.at(0, row)
                 factor = spread(mapped(conjugate(tau) if adjoint else tau, lambda value: -value), lanes)

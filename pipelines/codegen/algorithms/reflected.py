@@ -90,7 +90,7 @@ class Reflected:
                 with steps(function, start, stop) as place:
                     own.put(given.at(place), 0, place - start)
                 vectors = source.below(0, start)
-                Panel(room, matrices, start).write_whole(function, vectors, stop - start)
+                Panel(room, matrices, start, lanes).write_whole(function, vectors, stop - start)
             self._each_width(function, strip, lambda width: copy(function, work, into.below(0, column), n, width))
 
     def _each_width(self, function: Function, strip: Number, write: Callable[[int], None]) -> None:

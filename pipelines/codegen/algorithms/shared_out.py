@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.elements import memory as element_memory
+from hloforge.pipelines.codegen.lang.values import Number, Value
+from hloforge.pipelines.codegen.nest_loops import Share
+
+# Writes what is shared out: of a workgroup's share, or of all for None.
+Handed = Callable[[Callable[[Share | None], None]], None]
+
+
+def alone(write: Callable[[Share | None], None]) -> None:
+    """Writes all of what could be shared out."""
+    write(None)
+
+
+def own_part(share: Share | None, first: Value, last: Number, unit: int) -> tuple[Value, Number]:
+    """A workgroup's part of some columns, of which all parts have a multiple of a unit."""
+    if share is None:
+        return first, last
+    count = ((first * -1) + last).udiv(unit)
+    begin, end = ((count * number).udiv(share.count) for number in (share.number, share.number + 1))
+    return first + begin * unit, first + end * unit
 
 
 @dataclass(frozen=True)

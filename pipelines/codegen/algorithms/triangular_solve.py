@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     minus_products,
     steps,
 )
-from hloforge.pipelines.codegen.algorithms.places import plus, times
+from hloforge.pipelines.codegen.algorithms.places import divided, plus, times
 from hloforge.pipelines.codegen.algorithms.vectors import spread
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.complex_numbers import divide
@@ -34,26 +34,31 @@ class Substitution:
     """``l x = b`` for a lower triangle l of n rows; b becomes x in memory.
 
     Attributes:
+        n: if it is not known, a multiple of ``ROWS``.
         unit_diagonal: whether the diagonal holds ones, whatever is in memory.
+        most: rows at most.
     """
 
-    n: int
+    n: Number
     triangle: Matrix
     right: Matrix
     registers: Registers
     unit_diagonal: bool = False
+    most: int = 0
 
     def write(self, function: Function, columns: tuple[Number, Number]) -> None:
         """Write the loops for some columns, a multiple of the lanes; their rows lie along memory."""
-        whole = self.n // ROWS * ROWS
+        whole = self.n if isinstance(self.n, Value) else self.n // ROWS * ROWS
 
         def strip(column: Value, vectors: int) -> None:
             own = [plus(column, place * self.registers.lanes) for place in range(vectors)]
-            if whole:
+            if isinstance(whole, Value) or whole:
                 with steps(function, 0, whole, ROWS) as row:
                     self._rows(function, [plus(row, place) for place in range(ROWS)], own)
-            if whole < self.n:
-                self._rows(function, list(range(whole, self.n)), own)
+            if not isinstance(self.n, Value):
+                rest = list(range(int(whole), self.n))
+                if rest:
+                    self._rows(function, rest, own)
 
         each_columns(function, columns, self.registers, strip)
 
@@ -66,7 +71,7 @@ class Substitution:
             (0, rows[0]),
             lambda place, number: self.triangle.at(rows[place], number),
             lambda number, place: self.right.at(number, columns[place], lanes),
-            most=self.n,
+            most=self.most or int(self.n),  # type: ignore[arg-type]
         )
         for place, row in enumerate(rows):
             factors = [spread(self.triangle.at(row, above), lanes) for above in rows[:place]]
@@ -125,9 +130,19 @@ class TriangularSolve:
         return Registers.of(self.element, self._rights, self.vector_bytes)
 
     @property
+    def _width(self) -> int:
+        """Right sides of a strip, which are found together: their numbers are in registers."""
+        return min(self._rights, self._registers.lanes * self._registers.vectors)
+
+    @property
+    def strips(self) -> int:
+        """Of all systems; each is found by itself. The last of a system overlaps the one before."""
+        return self.batch * -(-self._rights // self._width) if self._rights else 0
+
+    @property
     def scratch(self) -> int:
         """Bytes that a call works in."""
-        return self._n * self._registers.padded(self._rights) * element_memory.size(self.element)
+        return self._n * self._registers.padded(self._width) * element_memory.size(self.element)
 
     def write(
         self,
@@ -143,24 +158,29 @@ class TriangularSolve:
         Args:
             target: x.
             memory: ``scratch`` bytes.
-            rows: the first of the systems and the one after the last; None for all.
+            rows: the first of the strips and the one after the last; None for all.
         """
         n, rights = self._n, self._rights
         if not n * rights:
             return
-        registers, side = self._registers, self._registers.padded(rights)
-        first, last = rows or (0, self.batch)
+        registers, width = self._registers, self._width
+        side = registers.padded(width)
+        first, last = rows or (0, self.strips)
         work = Matrix(Elements(memory, self.element), side)
-        with steps(function, first, last) as number:
+        with steps(function, first, last) as item:
+            number, strip = divided(item, self.strips // self.batch)
+            column = (
+                times(strip, width) if width == rights else function.index(times(strip, width)).minimum(rights - width)
+            )
             matrix = Matrix(a.moved(times(number, n * n)), n)
             arrays = [Matrix(array.moved(times(number, n * rights)), self.shape[1]) for array in (b, target)]
             right, into = arrays if self.left_side else [array.transposed() for array in arrays]
-            copy(function, right, work, n, rights)
-            if side > rights:
+            copy(function, right.below(0, column), work, n, width)
+            if side > width:
                 zero = element_memory.constant(function, self.element, 0)
-                fill(function, work.below(0, rights), (0, n), side - rights, zero)
+                fill(function, work.below(0, width), (0, n), side - width, zero)
             self._substitution(matrix, work, registers).write(function, (0, side))
-            copy(function, work, into, n, rights)
+            copy(function, work, into.below(0, column), n, width)
 
     def _substitution(self, matrix: Matrix, work: Matrix, registers: Registers) -> Substitution:
         """The system as one of a lower triangle, to which x stands on the right."""

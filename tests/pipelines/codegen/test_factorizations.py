@@ -46,6 +46,8 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "determinant": (jnp.linalg.slogdet, (_positive(20, 20),)),
     "lu": (scipy_linalg.lu_factor, (normal(30, 30),)),
     "qr": (jnp.linalg.qr, (normal(30, 20),)),
+    "inverse, shared out": (jnp.linalg.inv, (_positive(150, 150),)),
+    "qr, shared out": (jnp.linalg.qr, (normal(170, 150),)),
     "qr, complete": (lambda a: jnp.linalg.qr(a, mode="complete"), (normal(4, 10, 6),)),
     "eigenvalues": (jnp.linalg.eigvalsh, (_positive(20, 20),)),
     "singular values": (lambda a: jnp.linalg.svd(a, compute_uv=False), (normal(12, 9),)),
