@@ -318,7 +318,9 @@ def attributes_of(op: Op) -> dict[str, Any]:
         # The operation decides, and not where it is computed: all that compute it have the same bits.
         return {"elements": op.result.elements}
     if op.name == "exponential":
-        return {"is_never_positive": range_of(op.operands[0])[1] <= 0}
+        return {"is_never_positive": range_of(op.operands[0]).high <= 0}
+    if op.name == "convert":
+        return {"range": range_of(op.operands[0])} if op.operands[0].element in _DIVIDED else {}
     if op.name not in ("compare", "reduce_precision"):
         return {}
     found: dict[str, Any] = {}

@@ -8,11 +8,13 @@ becomes a flag by not being zero. Source: XLA "ConvertElementType".
 from __future__ import annotations
 
 from hloforge.pipelines.codegen.elements.kinds import (
+    ANY,
     COMPLEX,
     PRED,
     REALS,
     UNSIGNED,
     Element,
+    Range,
     class_of,
     is_complex,
     is_signed,
@@ -23,9 +25,12 @@ from hloforge.pipelines.codegen.elements.kinds import (
 from hloforge.pipelines.codegen.elements.narrow import bfloat_of_bits, bits_of_bfloat, rounded
 from hloforge.pipelines.codegen.lang.values import FLOAT, I32, I64, Value, element_of, is_float, lanes_of, vector_of
 
+# Whole numbers below it in magnitude are no less of 32 bits if bounds are not exact to the last place.
+_SURELY_WIDE = 2.0**30
 
-def convert(value: Element, source: str, target: str) -> Element:
-    """A number as another element type."""
+
+def convert(value: Element, source: str, target: str, known: Range = ANY) -> Element:
+    """A number as another element type; what is known of it may leave steps out."""
     if source == target:
         return value
     if is_complex(target):
@@ -33,10 +38,10 @@ def convert(value: Element, source: str, target: str) -> Element:
         real, part = _real(parts[0], part_of(source), part_of(target)), part_of(target)
         imaginary = parts[1]
         return real, real.like(0.0) if imaginary is None else _real(imaginary, part_of(source), part)
-    return _real(value[0] if isinstance(value, tuple) else value, part_of(source), target)
+    return _real(value[0] if isinstance(value, tuple) else value, part_of(source), target, known)
 
 
-def _real(x: Value, source: str, target: str) -> Value:
+def _real(x: Value, source: str, target: str, known: Range = ANY) -> Value:
     if source == target:
         return x
     if class_of(target) == PRED:
@@ -48,25 +53,41 @@ def _real(x: Value, source: str, target: str) -> Value:
         return rounded(x.as_(register(target), signed=signed), target)
     if class_of(target) in tuple(REALS):
         return rounded(x.as_(register(target)), target)
-    return to_integer(x, target)
+    return to_integer(x, target, known)
 
 
-def to_integer(x: Value, target: str) -> Value:
+def to_integer(x: Value, target: str, known: Range = ANY) -> Value:
     """A float as an integer, towards zero and within its range; 0 for NaN."""
     bits, signed = width(target), is_signed(target)
     least, limit = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
+    is_near = known.is_number and known.low > -_SURELY_WIDE and known.high < _SURELY_WIDE
+    if bits < 32:
+        # Bounded again as an integer, because processors narrow bounded ones by one instruction.
+        inside = x if is_near else _between(x, least, limit - 1)
+        number = x.function.cast("fptosi", inside, I32)
+        return number.maximum(least).minimum(limit - 1).as_(f"i{bits}")
+    if is_near and signed:
+        return x.function.cast("fptosi", x, f"i{bits}")
     digits = 24 if element_of(x.kind) == FLOAT else 53
     exact = limit - 1 < 1 << digits
     # The largest float below the integer's limit; what is above is set afterwards, where they differ.
     greatest = limit - 1 if exact else limit - (1 << (limit.bit_length() - 1 - digits))
     low = (x < float(least)).where(float(least), x)
     inside = (low > float(greatest)).where(float(greatest), low)
-    wide = I64 if bits == 64 else I32
-    signed_cast = signed or bits < 32
-    number = x.function.cast("fptosi" if signed_cast else "fptoui", inside, wide).as_(f"i{bits}")
+    number = x.function.cast("fptosi" if signed else "fptoui", inside, I64 if bits == 64 else I32)
     if not exact:
         number = (x > float(greatest)).where(limit - 1 if signed else -1, number)
     return x.is_nan().where(0, number)
+
+
+def _between(x: Value, least: int, most: int) -> Value:
+    """A float near bounds, whose integer is bounded still; that of NaN becomes 0."""
+    if least:
+        x = x.compare("ord", 0.0).where(x, 0.0)
+    # A comparison with NaN chooses the bound. LLVM makes a comparison and a logical operation of one by 0.
+    lowest = float(least) if least else -1.0
+    low = (x > lowest).where(x, lowest)
+    return (low < float(most)).where(low, float(most))
 
 
 def to_nearest(x: Value) -> Value:

@@ -7,7 +7,8 @@ f32, and every result is rounded, as XLA's CPU client does. A complex number is 
 from __future__ import annotations
 
 from functools import cache
-from typing import TypeAlias
+from math import inf
+from typing import NamedTuple, TypeAlias
 
 from hloforge.dialect.element_types import Kind, element_type
 from hloforge.pipelines.codegen.lang.values import Value
@@ -32,6 +33,22 @@ _NAMES = {
 }
 _REGISTERS = {HALF: "float", SINGLE: "float", DOUBLE: "double", COMPLEX_SINGLE: "float", COMPLEX_DOUBLE: "double"}
 _STORAGE = {"i1": "i8", "bf16": "i16", "f16": "half"}
+
+
+class Range(NamedTuple):
+    """What a number may be.
+
+    Attributes:
+        low, high: unless it is NaN, it is not below the one, and not above the other.
+        is_number: whether it is neither NaN nor infinite.
+    """
+
+    low: float = -inf
+    high: float = inf
+    is_number: bool = False
+
+
+ANY = Range()
 
 
 def class_of(element: str) -> str:

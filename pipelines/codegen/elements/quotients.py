@@ -17,23 +17,23 @@ System/6000 processor", 1990, theorem 3.
 
 from __future__ import annotations
 
+from hloforge.pipelines.codegen.elements.kinds import Range
 from hloforge.pipelines.codegen.lang.values import Value, bits_of, element_of
 
 # Divisors above these, and below their reciprocals, are scaled: quotients of what leaves the range so leave it too.
 _LARGE = {32: 2.0**64, 64: 2.0**512}
 
 
-def by_shared_divisor(x: Value, y: Value, x_range: tuple[float, float], y_range: tuple[float, float]) -> Value:
+def by_shared_divisor(x: Value, y: Value, dividend: Range, divisor: Range) -> Value:
     """The quotient, rounded as by division but for the smallest numbers.
 
     Args:
-        x_range: between which numbers ``x`` is, unless it is NaN.
-        y_range: the same of ``y``.
+        dividend: what is known of ``x``.
+        divisor: what is known of ``y``.
     """
     large = _LARGE[bits_of(element_of(y.kind))]
-    (low, high), dividend = y_range, max(-x_range[0], x_range[1])
-    size = y if low > 0 else y.call("fabs")
-    is_usual = low >= 1 / large and high <= large
+    size = y if divisor.low > 0 else y.call("fabs")
+    is_usual = 1 / large <= divisor.low and divisor.high <= large
     if not is_usual:
         scale = (size > large).where(y.like(1 / large), (size < 1 / large).where(y.like(large), y.like(1.0)))
         x, size = x.literally("mul", scale), size.literally("mul", scale)
@@ -41,9 +41,9 @@ def by_shared_divisor(x: Value, y: Value, x_range: tuple[float, float], y_range:
     near = x.literally("mul", inverse)
     excess = near.call("fma", size, -x)
     quotient = (-excess).call("fma", inverse, near)
-    if not (is_usual and dividend <= large):
+    if not (is_usual and -large <= dividend.low and dividend.high <= large):
         quotient = quotient.is_nan().where(near, quotient)
-    if low > 0:
+    if divisor.low > 0:
         return quotient
     sign = y.bits() & (1 << bits_of(y.kind) - 1)
     word = quotient.bits() ^ sign

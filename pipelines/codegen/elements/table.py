@@ -29,6 +29,7 @@ from hloforge.pipelines.codegen.elements import (
     trigonometric,
 )
 from hloforge.pipelines.codegen.elements.kinds import (
+    ANY,
     COMPLEX,
     COMPLEX_SINGLE,
     DOUBLE,
@@ -40,6 +41,7 @@ from hloforge.pipelines.codegen.elements.kinds import (
     SINGLE,
     UNSIGNED,
     Element,
+    Range,
     class_of,
     is_signed,
     pair,
@@ -191,7 +193,9 @@ def _select(call: Call) -> Element:
 
 
 def _convert(call: Call) -> Element:
-    return conversions.convert(call.operands[0], call.types[0], call.result)
+    known = call.attributes.get("range", ANY)
+    assert isinstance(known, Range)
+    return conversions.convert(call.operands[0], call.types[0], call.result, known)
 
 
 def _bitcast(call: Call) -> Element:
@@ -355,7 +359,7 @@ def apply(
         result_type: that of the result.
         attributes: ``comparison_direction`` and ``compare_type`` of ``compare`` as words, ``exponent_bits`` and
             ``mantissa_bits`` of ``reduce_precision``, ``elements`` of those in ``SIZED``, ``is_never_positive`` of
-            ``exponential``.
+            ``exponential``, ``range`` of ``convert``.
     """
     rule = _rule(op, operand_types)
     if rule is None:
