@@ -90,7 +90,8 @@ REFLECTION = "iree.reflection"
 # Calls that a pass makes and a later one, or the session, takes for its own.
 CHOLESKY, LU, QR, ORTHOGONAL = "hloforge.cholesky", "hloforge.lu", "hloforge.qr", "hloforge.orthogonal"
 TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
-TRIDIAGONAL, BIDIAGONAL, REFLECTED = "hloforge.tridiagonal", "hloforge.bidiagonal", "hloforge.reflected"
+TRIDIAGONAL, BIDIAGONAL, HESSENBERG = "hloforge.tridiagonal", "hloforge.bidiagonal", "hloforge.hessenberg"
+REFLECTED = "hloforge.reflected"
 TRIDIAGONAL_EIGENVECTORS = "hloforge.tridiagonal_eigenvectors"
 BIDIAGONAL_VECTORS = "hloforge.bidiagonal_vectors"
 # A product of rows with the matrix of their group, and sums of products over the rows of each group.
@@ -164,7 +165,7 @@ _ALL = (
         Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, codegen/factorizations.py")
         for name in (
             *(CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR),
-            *(TRIDIAGONAL, BIDIAGONAL, REFLECTED, TRIDIAGONAL_EIGENVECTORS, BIDIAGONAL_VECTORS),
+            *(TRIDIAGONAL, BIDIAGONAL, HESSENBERG, REFLECTED, TRIDIAGONAL_EIGENVECTORS, BIDIAGONAL_VECTORS),
         )
     ),
     Mark(GROUPED_PRODUCT, On.TARGET, "codegen/passes/grouped_products.py", "codegen/reading.py"),

@@ -399,6 +399,7 @@ ROWS: tuple[Capability, ...] = (
         f"stablehlo.custom_call@{marks.BIDIAGONAL_QR}",
         f"stablehlo.custom_call@{marks.TRIDIAGONAL}",
         f"stablehlo.custom_call@{marks.BIDIAGONAL}",
+        f"stablehlo.custom_call@{marks.HESSENBERG}",
         f"stablehlo.custom_call@{marks.REFLECTED}",
         f"stablehlo.custom_call@{marks.BIDIAGONAL_VECTORS}",
         f"stablehlo.custom_call@{marks.TRIDIAGONAL_EIGENVECTORS}",

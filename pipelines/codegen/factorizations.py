@@ -16,6 +16,7 @@ from hloforge.pipelines.codegen import sharing
 from hloforge.pipelines.codegen.algorithms.bidiagonal import Bidiagonal
 from hloforge.pipelines.codegen.algorithms.bidiagonal_merging import BidiagonalVectors
 from hloforge.pipelines.codegen.algorithms.cholesky import Cholesky
+from hloforge.pipelines.codegen.algorithms.hessenberg import Hessenberg
 from hloforge.pipelines.codegen.algorithms.lu import LU, Factorization
 from hloforge.pipelines.codegen.algorithms.merging import TridiagonalEigenvectors
 from hloforge.pipelines.codegen.algorithms.qr import QR, Orthogonal
@@ -196,6 +197,23 @@ def _bidiagonal(op: Op, machine: Machine) -> _Work:
     return _Work(count, 4 * count * n**3 / 3, plan.scratch, write)
 
 
+def _hessenberg(op: Op, machine: Machine) -> _Work:
+    (a,) = op.operands
+    count, n, _ = a.shape
+    shares = _shares(count, n, machine)
+    plan = Hessenberg(count, n, a.element, shares, machine.vector_bytes)
+
+    def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
+        form, reflectors, taus = map(generator.elements, op.results)
+
+        def hand(part: Callable[[Share | None], None], active: Value) -> None:
+            hand_out(generator, shares, part, active)
+
+        plan.write(function, generator.elements(a), form, reflectors, taus, memory, hand, rows)
+
+    return _Work(count, 2 * count * n**3, plan.scratch, write)
+
+
 def _tridiagonal_eigenvectors(op: Op, machine: Machine) -> _Work:
     d, e = op.operands
     count, n = d.shape
@@ -258,6 +276,7 @@ _WORKS: dict[str, Callable[[Op, Machine], _Work]] = {
     marks.ORTHOGONAL: _orthogonal,
     marks.TRIDIAGONAL: _tridiagonal,
     marks.BIDIAGONAL: _bidiagonal,
+    marks.HESSENBERG: _hessenberg,
     marks.TRIDIAGONAL_EIGENVECTORS: _tridiagonal_eigenvectors,
     marks.BIDIAGONAL_VECTORS: _bidiagonal_vectors,
     marks.REFLECTED: _reflected,

@@ -18,6 +18,7 @@ from hloforge.dialect.marks import (
     BIDIAGONAL_QR,
     BIDIAGONAL_VECTORS,
     CHOLESKY,
+    HESSENBERG,
     LU,
     ORTHOGONAL,
     QR,
@@ -32,7 +33,16 @@ from hloforge.pipelines.decompose import cholesky
 from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-from hloforge.pipelines.library_calls import bidiagonal, bidiagonal_qr, lu, qr, reflectors, tridiagonal, tridiagonal_ql
+from hloforge.pipelines.library_calls import (
+    bidiagonal,
+    bidiagonal_qr,
+    hessenberg,
+    lu,
+    qr,
+    reflectors,
+    tridiagonal,
+    tridiagonal_ql,
+)
 from hloforge.pipelines.library_calls.registry import CustomCall, target_of
 
 _LOOPS: dict[str, Callable[..., Sequence[Value]]] = {
@@ -44,6 +54,7 @@ _LOOPS: dict[str, Callable[..., Sequence[Value]]] = {
     BIDIAGONAL_QR: bidiagonal_qr.by_sweeps,
     TRIDIAGONAL: tridiagonal.reduced,
     BIDIAGONAL: bidiagonal.reduced,
+    HESSENBERG: hessenberg.reduced,
     BIDIAGONAL_VECTORS: bidiagonal_qr.vectors,
     REFLECTED: reflectors.reflected,
     TRIDIAGONAL_EIGENVECTORS: tridiagonal_ql.eigenvectors,

@@ -12,7 +12,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.idioms import matrix_transpose, zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls import tridiagonal
+from hloforge.pipelines.library_calls import own_calls, tridiagonal
 from hloforge.pipelines.library_calls.matrices import from_parts, hermitian, not_finite, parts_of, poisoned, scaled
 from hloforge.pipelines.library_calls.reflectors import reflect_from_right, reflector, rows_times
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, lapack, solver
@@ -36,14 +36,12 @@ def gehrd(call: CustomCall) -> list[Value]:
     flat = ops.reshape(a, [prod(batch), n, n])
     bad = not_finite(flat)
     flat, scale = scaled(flat, bad)
-    state = reduce_to_hessenberg(parts_of(flat))
-    form, vectors = (from_parts(state.block((first, first + n), n).parts) for first in (0, n))
+    form, vectors, taus = (from_parts(found.parts) for found in hessenberg(flat))
     scale = ops.broadcast_in_dim(scale, form.dims, [0])
     form = form * (ops.complex(scale, full(scale, 0)) if form.element_type.is_complex else scale)
     rows, columns = (ops.iota("s32", form.dims, axis) for axis in (1, 2))
     packed = ops.select(rows > columns + 1, matrix_transpose(vectors), form)
-    taus = from_parts(state.block((2 * n + TAU, 2 * n + TAU + 1), n - 1).parts)
-    taus = ops.reshape(taus, [prod(batch), n - 1])
+    taus = ops.reshape(taus[:, :, : n - 1], [prod(batch), n - 1])
     return [ops.reshape(poisoned(packed, bad), a.dims), ops.reshape(poisoned(taus, bad), [*batch, n - 1]), info]
 
 
@@ -96,7 +94,26 @@ def _with_diagonals(a: Value, d: Value, e: Value) -> Value:
     return ops.select(ops.eq(rows, columns), d, ops.select(ops.eq(rows, columns + 1), e, a))
 
 
-def reduce_to_hessenberg(a: Number) -> Rows:
+def hessenberg(a: Value) -> tuple[Number, Number, Number]:
+    """``own_calls.hessenberg``, of complex matrices too, by parts."""
+    if a.element_type.is_complex:
+        return _by_loops(parts_of(a))
+    form, reflectors, taus = own_calls.hessenberg(a)
+    return Number(form), Number(reflectors), Number(taus)
+
+
+def reduced(a: Value) -> list[Value]:
+    """``own_calls.hessenberg`` by loops."""
+    return [found.re for found in _by_loops(Number(a))]
+
+
+def _by_loops(a: Number) -> tuple[Number, Number, Number]:
+    n = a.re.dims[1]
+    state = _reduced(a)
+    return state.block((0, n), n), state.block((n, 2 * n), n), state.block((2 * n + TAU, 2 * n + TAU + 1), n)
+
+
+def _reduced(a: Number) -> Rows:
     """``[batch, n, n]`` with n >= 2, scaled to magnitudes of about 1 at most.
 
     Returns:

@@ -16,6 +16,7 @@ from hloforge.dialect.marks import (
     BIDIAGONAL_QR,
     BIDIAGONAL_VECTORS,
     CHOLESKY,
+    HESSENBERG,
     LU,
     ORTHOGONAL,
     QR,
@@ -116,6 +117,23 @@ def tridiagonal(a: Value) -> tuple[Value, Value]:
     batch, n, _ = a.dims
     reflectors, diagonals = own_call(TRIDIAGONAL, [a], [str(a.shape), f"{a.element_type.name}[{batch},3,{n}]"])
     return reflectors, diagonals
+
+
+def hessenberg(a: Value) -> tuple[Value, Value, Value]:
+    """Real square matrices q h q^T, with h of Hessenberg form.
+
+    Args:
+        a: ``[b, n, n]``, n > 1, with magnitudes of about 1 at most.
+
+    Returns:
+        h, where what is below the other diagonal is to be taken for zero; the reflectors of q as of ``tridiagonal``,
+        ``[b, n, n]``; their factors, ``[b, 1, n]``.
+    """
+    batch, n, _ = a.dims
+    form, reflectors, taus = own_call(
+        HESSENBERG, [a], [str(a.shape), str(a.shape), f"{a.element_type.name}[{batch},1,{n}]"]
+    )
+    return form, reflectors, taus
 
 
 def bidiagonal(a: Value) -> tuple[Value, Value, Value]:

@@ -8,7 +8,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import matrix_transpose, zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.library_calls.hessenberg import TAU, reduce_to_hessenberg
+from hloforge.pipelines.library_calls.hessenberg import hessenberg
 from hloforge.pipelines.library_calls.matrices import from_parts, identity, kept, parts_of, poisoned, prepared, unscaled
 from hloforge.pipelines.library_calls.reflectors import accumulated
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, lapack
@@ -60,13 +60,12 @@ def schur(a: Value, *, vectors: bool) -> tuple[Number, Number | None, Value]:
         one = Number(identity(parts_of(a).re.element_type, a.dims))  # type: ignore[arg-type]
         basis = one if not a.element_type.is_complex else Number(one.re, full(one.re, 0))
         return parts_of(a), basis if vectors else None, zeros("s32", [batch])
-    state = reduce_to_hessenberg(parts_of(a))
+    form, reflectors, taus = hessenberg(a)
     rows, columns = (ops.iota("s32", a.dims, axis) for axis in (1, 2))
-    form = Number(*(ops.select(rows > columns + 1, full(part, 0), part) for part in state.block((0, n), n).parts))
+    form = Number(*(ops.select(rows > columns + 1, full(part, 0), part) for part in form.parts))
     q = None
     if vectors:
-        taus = state.block((2 * n + TAU, 2 * n + TAU + 1), n)
-        q = _transposed(accumulated(state.block((n, 2 * n), n), taus, offset=1))
+        q = _transposed(accumulated(reflectors, taus, offset=1))
     t, found, left = schur_of_hessenberg(kept(form), q)
     below = rows > columns + (0 if a.element_type.is_complex else 1)
     t = Number(*(ops.select(below, full(part, 0), part) for part in t.parts))

@@ -48,6 +48,8 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "qr": (jnp.linalg.qr, (normal(30, 20),)),
     "inverse, shared out": (jnp.linalg.inv, (_positive(150, 150),)),
     "qr, shared out": (jnp.linalg.qr, (normal(170, 150),)),
+    "hessenberg": (lambda a: jax.lax.linalg.hessenberg(a), (normal(3, 17, 17, dtype=np.float64),)),
+    "hessenberg, shared out": (lambda a: scipy_linalg.hessenberg(a, calc_q=True), (normal(150, 150),)),
     "qr, complete": (lambda a: jnp.linalg.qr(a, mode="complete"), (normal(4, 10, 6),)),
     "eigenvalues": (jnp.linalg.eigvalsh, (_positive(20, 20),)),
     "singular values": (lambda a: jnp.linalg.svd(a, compute_uv=False), (normal(12, 9),)),
