@@ -7,7 +7,9 @@
 // CHECK: [[MOST:%.+]] = stablehlo.minimum %arg1, %{{.+}} : tensor<i32>
 // CHECK: [[SIZE:%.+]] = stablehlo.maximum [[MOST]], %{{.+}} : tensor<i32>
 // CHECK: [[FLAT:%.+]] = stablehlo.reshape %{{.+}} : (tensor<3x8xf32>) -> tensor<24xf32>
-// CHECK: [[PACKED:%.+]] = "stablehlo.gather"([[FLAT]], %{{.+}})
+// CHECK: [[ROW:%.+]] = stablehlo.slice [[FLAT]] [16:24]
+// CHECK: stablehlo.pad %{{.+}}, low = [0], high = [16]
+// CHECK: [[PACKED:%.+]] = stablehlo.dynamic_update_slice %{{.+}}, [[ROW]], %{{.+}}
 // CHECK: return [[Y]], [[PACKED]], [[SIZE]], %{{.+}}
 func.func @main(%x: tensor<8x3xf32>, %n: tensor<i32>) -> (tensor<?x3xf32>, tensor<3x?xf32>) {
   %cut = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<8x3xf32>, tensor<i32>) -> tensor<?x3xf32>

@@ -14,7 +14,7 @@ After, with ``hloforge.bounded_results = [array<i64: -2, 3>]``: result 0 has as 
       return %x, %size }
 
 The entry function of the vmfb makes views of the sizes that are there. What is returned lies at the beginning of its
-buffer; where another dimension than the outermost is dynamic, it is moved there. Elementwise operations and
+buffer; where another dimension than the outermost is dynamic, its rows are moved there. Elementwise operations and
 transpositions of arrays of dynamic size become those of the padded arrays before, and reductions read neutral numbers
 where there are no elements. All else keeps its dynamic size, and IREE's compiler makes the program. Source: XLA
 "SetDimensionSize".
@@ -47,6 +47,8 @@ from hloforge.pipelines.padding.reductions import neutral_of
 
 _SET, _TRANSPOSE = "stablehlo.set_dimension_size", "stablehlo.transpose"
 _SCALAR = Shape.parse("s32[]")
+# Rows that are moved one after the other; of more, each place finds its element.
+_MOST_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,8 @@ def _at_the_beginning(array: Value, sizes: Sequence[Value | int]) -> Value:
     if (len(dynamic) == 1 and math.prod(array.dims[: dynamic[0]]) == 1) or not math.prod(array.dims):
         return array
     count = math.prod(array.dims)
+    if len(dynamic) == 1 and math.prod(array.dims[: dynamic[0]]) <= _MOST_ROWS:
+        return _rows_at_the_beginning(array, sizes, dynamic[0])
 
     def spread(number: Value) -> Value:
         return ops.broadcast_in_dim(number, [count], [])
@@ -228,6 +232,25 @@ def _at_the_beginning(array: Value, sizes: Sequence[Value | int]) -> Value:
         number = spread(constant(size, "s32") if isinstance(size, int) else ops.max(size, constant(1, "s32")))
         places, rest, stride = places + ops.rem(rest, number) * stride, ops.div(rest, number), stride * extent
     return take(ops.reshape(array, [count]), ops.min(places, spread(constant(count - 1, "s32"))), 0)
+
+
+def _rows_at_the_beginning(array: Value, sizes: Sequence[Value | int], dim: int) -> Value:
+    """The same of a few rows: each is written whole behind the one before it, and what is too much is written over."""
+    count, rows = math.prod(array.dims), math.prod(array.dims[:dim])
+    room, size = count // rows, sizes[dim]
+    assert not isinstance(size, int)
+    length = size * (room // array.dims[dim])
+    joint = defining_op(array.ir, "stablehlo.concatenate")
+    if joint is not None and len(joint.operands) == rows and integer(joint, "dimension") < dim:
+        # Rows that are computed one by one are computed where they are written.
+        lines = [ops.reshape(Value(row), [room]) for row in joint.operands]
+    else:
+        flat = ops.reshape(array, [count])
+        lines = [ops.slice(flat, [row * room], [(row + 1) * room]) for row in range(rows)]
+    found = ops.pad(lines[0], _scalar(0, array), [(0, count - room, 0)])
+    for row, line in enumerate(lines[1:], 1):
+        found = ops.dynamic_update_slice(found, line, [length * row])
+    return found
 
 
 def _padded(value: SSAValue) -> _Padded | None:
