@@ -19,6 +19,7 @@ from hloforge.pipelines.codegen.passes.factor_scales import LegalizeFactorScales
 from hloforge.pipelines.codegen.passes.few_bins import LegalizeFewBins
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.grouped_products import LegalizeGroupedProducts
+from hloforge.pipelines.codegen.passes.half_convolutions import LegalizeHalfConvolutions
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.image_layouts import LegalizeImageLayouts
 from hloforge.pipelines.codegen.passes.independent_rows import LegalizeIndependentRows
@@ -139,6 +140,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
     Stage(LegalizeKnownGathers(), "indices as decompositions leave them; views for the passes below"),
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
+    Stage(LegalizeHalfConvolutions(), "convolutions of f16 as the program has them; layouts are chosen for f32"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
     Stage(

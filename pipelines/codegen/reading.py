@@ -162,7 +162,9 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
     if name == "custom_call" and target_of(operation) == BLOCK_PRODUCT:
         name = "block_product"
     if name in PRODUCTS:
-        operands = tuple(map(unwidened, operands))
+        # Convolutions of f16 read what was widened once (legalize-half-convolutions).
+        narrow = tuple(map(unwidened, operands))
+        operands = narrow if name != "convolution" or any(one.element != "f16" for one in narrow) else operands
     op = Op(name, operands, operation, block)
     known.ops.append(op)
     results = list(operation.results)
