@@ -597,7 +597,7 @@ class Convolution:
             copy if copies else None,
             is_whole,
         )
-        packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles)
+        packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles, machine)
         depth, outer = tiled.cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
         return read_by(tiled.TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk), self.strips)
 

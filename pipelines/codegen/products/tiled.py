@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 _CHUNK_ROWS, _LEAST_ROWS, _LEAST_TILES = 1024, 256, 8
 # Bytes between terms up to which the processor fetches the next ones by itself.
 _NEAR = 1024
-# From so many tiles that read a strip on, packing it pays where its columns are next to each other: where terms lie a
-# multiple of so many bytes apart, so that they share a few places of the first-level cache, and where they are far.
-_SHARED_SETS = 4096
-_PACKED_TILES, _PACKED_FAR_TILES = 4, 128
-# Bytes of a way of the second-level cache, and how many there are: a strip of more terms than fit into the places that
-# its rows share is read from further away by each tile.
-_WAY, _WAYS, _PACKED_FULL_TILES = 1 << 17, 16, 16
+# From so many tiles that read a strip on, packing it pays where its columns are next to each other, by the cache in
+# whose sets all its rows have room: of rows a multiple of some KiB apart, which share a few sets, few have.
+_PACKED_SHARED_TILES, _PACKED_FULL_TILES, _PACKED_L2_TILES, _PACKED_L1_TILES = 4, 8, 16, 128
+# Bytes up to which a row is little more than a strip's.
+_NARROW = 256
+# Bytes after which sets of the first-level cache repeat, and ways of the second-level one at least.
+_L1_WAY, _L2_WAYS = 4096, 8
 # Terms up to which a strip is read in place for each tile of rows, where results are written row by row: 1000x64x1000
 # takes 0.9 of the time with a packed strip, 700x64x1900 0.4.
 _FEW_TERMS = 64
@@ -134,8 +134,9 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     )
     arithmetic = arithmetic_of(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
-    in_place = _writes_much(gemm, machine) and gemm.k <= _FEW_TERMS and gemm.rhs.kind == gemm.sums
-    packs = arithmetic.group > 1 or (packs_right(gemm, tiles) and not (in_place and gemm.rhs.column == 1))
+    is_short = gemm.k <= min(_FEW_TERMS, _rows_in_l1(gemm, machine)) and gemm.rhs.kind == gemm.sums
+    in_place = is_short and gemm.rhs.column == 1 and _writes_much(gemm, machine)
+    packs = arithmetic.group > 1 or (not in_place and packs_right(gemm, tiles, machine))
     strips = gemm.count * -(-gemm.n // tile.columns)
 
     def cut(least: int, packs: bool = packs, wanted: int = wanted) -> TiledPlan:
@@ -195,17 +196,25 @@ def cut_terms(left: Left, tile: Tile, arithmetic: Arithmetic, machine: Machine) 
     return left.run if depth == run else depth * arithmetic.group, outer
 
 
-def packs_right(gemm: Gemm, tiles: int) -> bool:
+def packs_right(gemm: Gemm, tiles: int, machine: Machine) -> bool:
     """Whether copying a strip of the right factor for so many tiles of rows pays."""
     row = gemm.rhs.row * gemm.rhs.bytes
-    least = _PACKED_TILES if row % _SHARED_SETS == 0 else _PACKED_FAR_TILES
-    if gemm.k >= _WAYS * (_WAY // math.gcd(row, _WAY)):
-        least = min(least, _PACKED_FULL_TILES)
+    if row % _L1_WAY == 0:
+        least = _PACKED_SHARED_TILES
+    elif gemm.k > machine.l2_bytes // math.gcd(row, machine.l2_bytes // _L2_WAYS):
+        least = _PACKED_FULL_TILES
+    else:
+        least = _PACKED_L1_TILES if gemm.k <= _rows_in_l1(gemm, machine) else _PACKED_L2_TILES
     return (
         gemm.rhs.column != 1
         or (gemm.rhs.kind != gemm.sums and tiles > 2)
-        or (tiles >= least and row > _NEAR and gemm.k > 32)
+        or (tiles >= least and row >= _NARROW and gemm.k > 32)
     )
+
+
+def _rows_in_l1(gemm: Gemm, machine: Machine) -> int:
+    """How many rows of a strip of the right factor stay in the first-level cache, by their distance."""
+    return machine.l1_bytes // math.gcd(gemm.rhs.row * gemm.rhs.bytes, _L1_WAY)
 
 
 def arithmetic_of(gemm: Gemm, tile: Tile, machine: Machine) -> Arithmetic:

@@ -379,3 +379,18 @@ def test_deep_products_are_packed_in_blocks() -> None:
     for rows, packs, blocked in ((16, False, False), (96, True, True), (300, True, True)):
         found = tiled.plan(product(rows, 4000, 300), AVX512)
         assert (found.packs_right, found.is_blocked) == (packs, blocked)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "packs"),
+    [
+        ((96, 96, 300), False),
+        ((300, 1000, 128), True),
+        ((64, 512, 512), True),
+        ((1024, 64, 1000), False),
+        ((1024, 64, 1024), True),
+    ],
+    ids=["in the first cache", "beyond it", "sets of the second", "results by rows", "rows a page apart"],
+)
+def test_strips_that_leave_a_cache_are_packed(sizes: tuple[int, int, int], packs: bool) -> None:
+    assert tiled.plan(product(*sizes), AVX2).packs_right == packs
