@@ -93,7 +93,7 @@ def _made(op: Op, operands: Sequence[Range]) -> Bounds:
     low, high = rule(bounds)
     if op.name == "multiply" and op.operands[0] is op.operands[1]:
         low = max(low, 0)
-    if op.name == "subtract" and _is_greatest_of(*op.operands):
+    if op.name == "subtract" and _is_greatest_of(op.operands[0], op.operands[1]):
         high = min(high, 0)
     return low, high
 
@@ -116,7 +116,7 @@ def _has_one(op: Op) -> bool:
     less = term.operands[0].op if term is not None and term.name == "exponential" else None
     if less is None or less.name != "subtract":
         return False
-    return _is_greatest_of(*less.operands, among=op.integers("dimensions"))
+    return _is_greatest_of(less.operands[0], less.operands[1], among=op.integers("dimensions"))
 
 
 def _product(x: float, y: float) -> float:
@@ -200,24 +200,22 @@ def _is_greatest_of(array: Array, taken: Array, among: Sequence[int] | None = No
         among: dimensions of the array; then it has to be the greatest of those along them, and no greater number.
     """
     dims: list[int | None] = list(range(array.rank))
-    for _ in range(_DEEPEST):
-        op = taken.op
-        if op is None:
-            return False
+    op = taken.op
+    while op is not None and op.name in ("broadcast_in_dim", "reshape"):
+        (source,) = op.operands
         if op.name == "broadcast_in_dim":
-            (taken,) = op.operands
-            places = zip(op.integers("broadcast_dimensions"), taken.shape, strict=True)
+            places = zip(op.integers("broadcast_dimensions"), source.shape, strict=True)
             dims = [dims[dim] if size > 1 else None for dim, size in places]
-        elif op.name == "reshape":
-            (source,) = op.operands
+        else:
             long = [(size, dim) for size, dim in zip(taken.shape, dims, strict=True) if size > 1]
             if [size for size, _ in long] != [size for size in source.shape if size > 1]:
                 return False
             rest = iter(dim for _, dim in long)
-            dims, taken = [next(rest) if size > 1 else None for size in source.shape], source
-        else:
-            break
-    if op.name != "reduce" or len(op.operands) != 2 or op.operands[0] is not array or not is_orderless(op):
+            dims = [next(rest) if size > 1 else None for size in source.shape]
+        taken, op = source, source.op
+    if op is None or op.name != "reduce" or len(op.operands) != 2 or op.operands[0] is not array:
+        return False
+    if not is_orderless(op):
         return False
     reduced = op.integers("dimensions")
     kept = [dim for dim in range(array.rank) if dim not in reduced]
