@@ -15,11 +15,13 @@ from hloforge.pipelines.codegen.algorithms.vectors import flattened, like, mappe
 from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import pair, part_of, single, width
-from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.functions import NO_VECTORS, Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
-# Loops over code that is vectors already: to unroll them costs LLVM more than it saves.
-steps, folded = partial(each, hints="unroll.disable"), partial(fold, hints="unroll.disable")
+# Loops over code that is vectors already: to unroll them costs LLVM more than it saves. Those of single numbers are
+# short, or each number needs the one before, so that LLVM's passes over loops, two fifths of its time, gain nothing.
+_HINTS = f"unroll.disable,{NO_VECTORS}"
+steps, folded = partial(each, hints=_HINTS), partial(fold, hints=_HINTS)
 # Rows that are computed together.
 ROWS = 4
 # The side of a square that is transposed in registers.
@@ -257,6 +259,17 @@ def copy(
     if abs(source.column) > 1 and abs(source.row) == 1:
         # Both along the rows of the source's memory, so that squares are turned in registers.
         source, target, rows, columns = source.transposed(), target.transposed(), columns, rows
+    if target.column == source.column == 1:
+        pieces = [piece for piece in (4, 2, 1) if columns & piece]
+        with steps(function, 0, rows) as row:
+            whole_columns = columns // _SQUARE * _SQUARE
+            if whole_columns:
+                with steps(function, 0, whole_columns, _SQUARE) as column:
+                    target.put(change(source.at(row, column, _SQUARE)), row, column)
+            for number, piece in enumerate(pieces):
+                at = whole_columns + sum(pieces[:number])
+                target.put(change(source.at(row, at, piece if piece > 1 else 0)), row, at)
+        return
     if target.column == 1 or source.column != 1 or target.row != 1:
         with steps(function, 0, rows) as row, steps(function, 0, columns) as column:
             target.put(change(source.at(row, column)), row, column)

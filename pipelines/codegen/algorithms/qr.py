@@ -506,8 +506,8 @@ class _Column:
         total, square = totals[0], single(totals[1])
         for other, more in zip(totals[2::2], totals[3::2], strict=True):
             total, square = _sum(total, other), square + single(more)
-        total, square = like(folded(function, whole, self.plan.m, flattened([total, square]), single_row), forms)
-        return total, single(square)
+        found = like(folded(function, whole, self.plan.m, flattened([total, square]), single_row), forms)
+        return found[0], single(found[1])
 
     def _apply(
         self, function: Function, inverse: Value, factor: Element, first: Element, row: Element, products: Element

@@ -48,17 +48,19 @@ class Substitution:
 
     def write(self, function: Function, columns: tuple[Number, Number]) -> None:
         """Write the loops for some columns, a multiple of the lanes; their rows lie along memory."""
-        whole = self.n if isinstance(self.n, Value) else self.n // ROWS * ROWS
+        whole: Number = self.n
+        rest: list[int] = []
+        if not isinstance(self.n, Value):
+            whole = int(self.n) // ROWS * ROWS
+            rest = list(range(int(whole), int(self.n)))
 
         def strip(column: Value, vectors: int) -> None:
             own = [plus(column, place * self.registers.lanes) for place in range(vectors)]
             if isinstance(whole, Value) or whole:
                 with steps(function, 0, whole, ROWS) as row:
                     self._rows(function, [plus(row, place) for place in range(ROWS)], own)
-            if not isinstance(self.n, Value):
-                rest = list(range(int(whole), self.n))
-                if rest:
-                    self._rows(function, rest, own)
+            if rest:
+                self._rows(function, rest, own)
 
         each_columns(function, columns, self.registers, strip)
 
