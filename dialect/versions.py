@@ -37,7 +37,7 @@ RANGES: Mapping[str, Range] = {
     "iree-base-compiler": Range((3, 13), (3, 14)),
     "iree-base-runtime": Range((3, 13), (3, 14)),
     # Operators, captures and their decompositions change with each release.
-    "torch": Range((2, 13), (2, 15)),
+    "torch": Range((2, 13), (2, 16)),
 }
 
 

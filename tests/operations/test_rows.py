@@ -39,7 +39,7 @@ def engines() -> Iterator[SuiteChild]:
     child.close()
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("name", list(ROWS))
 def test_row(name: str, child: SuiteChild) -> None:
     judge(name, child.outcome(name), {})

@@ -38,7 +38,7 @@ def test_the_ranges_are_those_of_the_dependencies() -> None:
         ("jaxlib", "0.11.0"),
         ("iree-base-runtime", "3.12.0"),
         ("jaxlib", ""),
-        ("torch", "2.15.0"),
+        ("torch", "2.16.0"),
     ],
 )
 def test_others_are_refused(package: str, version: str) -> None:
@@ -53,7 +53,7 @@ def test_those_that_fit_are_taken(version: str) -> None:
     check_version("iree-base-runtime", version)
 
 
-@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.14.1+cu130"])
+@pytest.mark.parametrize("version", ["2.13.0+cpu", "2.14.1+cu130", "2.15.0+cu132"])
 def test_releases_of_pytorch(version: str) -> None:
     check_version("torch", version)
 

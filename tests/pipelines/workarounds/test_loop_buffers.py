@@ -277,6 +277,7 @@ _BUILDERS = (
 )  # fmt: skip
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("build", _BUILDERS)
 def test_nothing_moves_across_loops_of_known_length(build: Callable[[Value], Value]) -> None:
     """IREE joins what is before and behind them, and refuses it: "circular dependency"."""

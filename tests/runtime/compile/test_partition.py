@@ -83,6 +83,7 @@ def check(actual: Any, expected: Any, signature: hloforge.Signature) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in HEAVY else []) for name in COMMUNICATION]
