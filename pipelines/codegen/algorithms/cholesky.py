@@ -1,4 +1,4 @@
-"""Cholesky factorizations of real and complex matrices, four rows at a time.
+"""Cholesky factorizations of real and complex matrices, four rows at a time, or one small matrix in each lane.
 
 Source: StableHLO spec "cholesky"; Golub & Van Loan, 4.2; LAPACK "potrf". The upper factor u with ``u^H u = a`` is
 found, because its rows lie in memory one after the other; a lower one is transposed on its way in and out.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hloforge.pipelines.codegen.algorithms import across
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
 from hloforge.pipelines.codegen.algorithms.matrices import (
     ROWS,
@@ -23,10 +24,11 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     scaled,
     steps,
 )
-from hloforge.pipelines.codegen.algorithms.places import plus, times
+from hloforge.pipelines.codegen.algorithms.places import minus, plus, times
 from hloforge.pipelines.codegen.algorithms.vectors import spread
 from hloforge.pipelines.codegen.elements import memory as element_memory
-from hloforge.pipelines.codegen.elements.kinds import is_complex
+from hloforge.pipelines.codegen.elements.comparisons import select
+from hloforge.pipelines.codegen.elements.kinds import is_complex, part_of, width
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I32, Number, Value
 
@@ -80,6 +82,10 @@ class Cholesky:
         if not self.n:
             return
         first, last = rows or (0, self.batch)
+        if across.takes(self.n, self.element, self.batch, self._lanes):
+            with steps(function, first, last, self._lanes) as number:
+                self._write_across(function, source, target, failed, number, minus(last, 1))
+            return
         work = Matrix(Elements(memory, self.element), self._side)
         with steps(function, first, last) as number:
             origin = times(number, self.n * self.n)
@@ -94,6 +100,58 @@ class Cholesky:
                     function, self.element, complex("nan+nanj") if self._pairs else float("nan")
                 )
                 fill(function, into, (0, self.n), self.n, nan)
+
+    @property
+    def _lanes(self) -> int:
+        """Matrices beside each other in vectors."""
+        return self.vector_bytes * 8 // width(part_of(self.element))
+
+    def _write_across(
+        self,
+        function: Function,
+        source: Elements,
+        target: Elements,
+        failed: Elements | None,
+        first: Value,
+        last: Number,
+    ) -> None:
+        """Factor as many matrices as a vector has lanes, those after the last one again in place of more."""
+        n, size = self.n, self.n * self.n
+        numbers = [(first + lane).minimum(last) for lane in range(self._lanes)]
+        matrices, targets = (
+            [Matrix(array.moved(times(number, size)), n) for number in numbers] for array in (source, target)
+        )
+        given = across.read(function, matrices, n)
+        if self.lower:
+            given = [[conjugate(row[place]) for row in given] for place in range(n)]
+        bad = function.spread(function.constant(0, I32), self._lanes)
+        upper: list[list[Element]] = []
+        for row in range(n):
+            line = given[row][row:]
+            for above in upper:
+                others = above[row - n :]
+                factor = conjugate(others[0])
+                line = [minus_product(one, factor, other) for one, other in zip(line, others, strict=True)]
+            diagonal = line[0]
+            pivot = diagonal if isinstance(diagonal, Value) else diagonal[0]
+            bad = ((pivot > 0) | bad.compare("ne", 0)).where(bad, row + 1)
+            root = pivot.call("sqrt")
+            own = root if isinstance(diagonal, Value) else (root, root.like(0.0))
+            upper.append([own, *(scaled(one, 1.0 / root) for one in line[1:])])
+        nan = complex("nan+nanj") if self._pairs else float("nan")
+        nothing, zero = (spread(element_memory.constant(function, self.element, one), self._lanes) for one in (nan, 0))
+        found = [[zero] * n for _ in range(n)]
+        for row, line in enumerate(upper):
+            for column, one in enumerate(line, row):
+                if self.lower:
+                    found[column][row] = conjugate(one)
+                else:
+                    found[row][column] = one
+        found = [[select(bad.compare("ne", 0), nothing, one) for one in line] for line in found]
+        across.write(targets, found)
+        if failed is not None:
+            for lane, number in enumerate(numbers):
+                failed.put(function.extract(bad, lane), number)
 
     @property
     def _pairs(self) -> bool:

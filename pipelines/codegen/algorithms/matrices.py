@@ -278,7 +278,7 @@ def copy(
     if all(whole):
         with steps(function, 0, whole[0], _SQUARE) as row, steps(function, 0, whole[1], _SQUARE) as column:
             lines = [change(source.at(plus(row, place), column, _SQUARE)) for place in range(_SQUARE)]
-            for place, line in enumerate(_turned(lines)):
+            for place, line in enumerate(turned_lines(lines)):
                 target.array.put(line, target.place(row, plus(column, place)))
     for first, last, begin in ((0, whole[0], whole[1]), (whole[0], rows, 0)):
         if first < last and begin < columns:
@@ -286,7 +286,7 @@ def copy(
                 target.put(change(source.at(row, column)), row, column)
 
 
-def _turned(lines: Sequence[Element]) -> list[Element]:
+def turned_lines(lines: Sequence[Element]) -> list[Element]:
     """The transpose of a square of vectors."""
     if isinstance(lines[0], Value):
         return list(turned([single(line) for line in lines]))
