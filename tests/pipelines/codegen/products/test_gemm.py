@@ -395,3 +395,8 @@ def test_deep_products_are_packed_in_blocks() -> None:
 )
 def test_strips_that_leave_a_cache_are_packed(sizes: tuple[int, int, int], packs: bool) -> None:
     assert tiled.plan(product(*sizes), AVX2).packs_right == packs
+
+
+@pytest.mark.parametrize(("sizes", "packs"), [((64, 784, 512), False), ((128, 768, 3072), True)])
+def test_wide_vectors_read_strips_in_place(sizes: tuple[int, int, int], packs: bool) -> None:
+    assert tiled.plan(product(*sizes), AVX512).packs_right == packs
