@@ -91,8 +91,8 @@ def test_equal_algorithms_in_loops_and_branches_are_one_function(monkeypatch: py
         for kernel in _kernels(lambda x, count=count: _factored(x, count), normal(24, 24))
     ]
     few, many = map(len, functions)
-    # QR, its orthogonal factor, Cholesky, the triangular system; the branches, where they are long.
-    assert 4 <= few == many <= 12
+    # QR and its orthogonal factor; the others, and the branches, where they are long.
+    assert 2 <= few == many <= 12
 
 
 def test_algorithms_that_are_functions_agree_with_xla(monkeypatch: pytest.MonkeyPatch) -> None:
