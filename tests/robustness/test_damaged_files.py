@@ -55,7 +55,7 @@ def test_a_damaged_vmfb_computes_nothing_wrong(vmfb: bytes, tmp_path: Path) -> N
 
     def check() -> None:
         refused = 0
-        for number in range(100):
+        for number in range(300):
             path = tmp_path / "damaged.vmfb"
             data = damaged(vmfb, generator)
             path.write_bytes(data)
@@ -65,7 +65,7 @@ def test_a_damaged_vmfb_computes_nothing_wrong(vmfb: bytes, tmp_path: Path) -> N
                 refused += 1
                 continue
             np.testing.assert_array_equal(result, X @ C)
-        assert refused > 66
+        assert refused > 200
 
     assert in_fork(check) == 0
 
@@ -149,13 +149,13 @@ def _save(path: Path) -> None:
 def _read_damaged(read: Callable[[Path], None], errors: type[Exception], path: Path) -> None:
     data, generator = path.read_bytes(), random.Random(5)
     refused = 0
-    for _ in range(80):
+    for _ in range(300):
         path.write_bytes(damaged(data, generator))
         try:
             read(path)
         except errors:
             refused += 1
-    assert refused > 2  # an archive is mostly padding and numbers, which have no check sum
+    assert refused > 10  # an archive is mostly padding and numbers, which have no check sum
 
 
 @pytest.mark.parametrize(

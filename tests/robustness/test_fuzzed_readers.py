@@ -32,7 +32,6 @@ def check(name: str, count: int, seed: int) -> None:
     assert sum(result.counts.values()) == count
 
 
-@pytest.mark.wide(2)
 @pytest.mark.filterwarnings("ignore:os.fork")
 @pytest.mark.parametrize("name", [name for name, reader in READERS.items() if not reader.slow and "torch" not in name])
 def test_a_few_damaged_files(name: str) -> None:

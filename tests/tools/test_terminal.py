@@ -62,7 +62,6 @@ EACH = {
 }
 
 
-@pytest.mark.wide(2)
 @pytest.mark.parametrize("command", EACH)
 def test_no_command_prints_what_commands_the_terminal(call: Call, evil: Path, tmp_path: Path, command: str) -> None:
     out = str(tmp_path / "out")
