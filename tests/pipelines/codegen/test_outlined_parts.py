@@ -86,13 +86,14 @@ def _factored(x: Any, count: int) -> Any:
 def test_equal_algorithms_in_loops_and_branches_are_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "VAST", outlining.VAST)
     functions = [
-        re.findall(r"^define internal", kernel, flags=re.MULTILINE)
+        # What has vectors has a text of its own, and is only declared here.
+        re.findall(r"^define internal|^declare i32 @kernel\.", kernel, flags=re.MULTILINE)
         for count in (1, 4)
         for kernel in _kernels(lambda x, count=count: _factored(x, count), normal(24, 24))
     ]
     few, many = map(len, functions)
-    # QR and its orthogonal factor; the others, and the branches, where they are long.
-    assert 2 <= few == many <= 12
+    # QR, its orthogonal factor, Cholesky, the triangular system; the branches, where they are long.
+    assert 4 <= few == many <= 12
 
 
 def test_algorithms_that_are_functions_agree_with_xla(monkeypatch: pytest.MonkeyPatch) -> None:
