@@ -61,11 +61,6 @@ class Bidiagonal(SharedOut):
     """Reductions of ``batch`` matrices of n rows, which are scaled to magnitudes of about 1 at most."""
 
     @property
-    def _rows(self) -> int:
-        """Rows that are updated together: their numbers are in registers."""
-        return 4 if self.vector_bytes == 64 else 2
-
-    @property
     def _side(self) -> int:
         unit = max(self.lanes, _BLOCK)
         return -(-self.n // unit) * unit

@@ -51,6 +51,11 @@ class SharedOut(InParts):
     def _size(self) -> int:
         return element_memory.size(self.element)
 
+    @property
+    def _rows(self) -> int:
+        """Rows that are computed together: their numbers are in registers."""
+        return 4 if self.vector_bytes == 64 else 2
+
     @cached_property
     def lanes(self) -> int:
         """Of a vector."""

@@ -59,11 +59,6 @@ class Tridiagonal(SharedOut):
     """Reductions of ``batch`` matrices of n rows, which are scaled to magnitudes of about 1 at most."""
 
     @property
-    def _rows(self) -> int:
-        """Rows that are computed together: their numbers are in registers."""
-        return 4 if self.vector_bytes == 64 else 2
-
-    @property
     def _side(self) -> int:
         return -(-self.n // self.lanes) * self.lanes
 
