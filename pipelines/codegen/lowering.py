@@ -12,6 +12,7 @@ from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.block_products import LegalizeBlockProducts
 from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedResults
 from hloforge.pipelines.codegen.passes.byte_tables import LegalizeByteTables
+from hloforge.pipelines.codegen.passes.common_gaps import LegalizeCommonGaps
 from hloforge.pipelines.codegen.passes.counted_indices import LegalizeCountedIndices
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.extreme_places import LegalizeExtremePlaces
@@ -140,6 +141,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeCountedIndices(), "indices as decompositions leave them; windows have vectors"),
     Stage(LegalizeKnownGathers(), "indices as decompositions leave them; views for the passes below"),
     Stage(LegalizeWindowGathers(), "indices as decompositions leave them; what is the same for a row is computed once"),
+    Stage(LegalizeCommonGaps(), "results that no weight reaches; what is left has products, layouts and forms"),
     Stage(LegalizeHalfConvolutions(), "convolutions of f16 as the program has them; layouts are chosen for f32"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(LegalizeImageLayouts(), "convolutions that are products have left; what follows does not look at orders"),
@@ -152,6 +154,7 @@ STAGES: tuple[Stage, ...] = (
         LegalizeTallReductions(), "workers share rows; longer sums are in parts, and images have features last by now"
     ),
     Stage(LegalizeTransposedConvolutions(), "images have their features last by now; its product has its form"),
+    Stage(PolyphaseConvolutions(steps=True), "zeros between pixels that are left, which kernels would multiply"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(LegalizeByteTables(), "functions as they are computed; their results are known by the conversions to bytes"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),

@@ -55,15 +55,19 @@ class PolyphaseConvolutions(Pass):
     Attributes:
         worth: multiplications that have to be saved.
         element: that both factors have in memory, where their groups have several features; "" for any convolutions.
+        steps: whether only those are taken whose windows have steps along a dimension with gaps between pixels.
     """
 
     name: ClassVar[str] = "polyphase-convolutions"
     worth: int = WORTH
     element: str = ""
+    steps: bool = False
 
     def run(self, module: ir.Module) -> None:
         @pattern("stablehlo.convolution")
         def by_phases(op: ir.Operation) -> Replacement:
+            if self.steps and not _has_steps(op):
+                return NoMatch("phases next to each other")
             if self.element and not self._takes(op):
                 return NoMatch("factors of other types, or single features")
             if self.element and _has_phases_in_place(op):
@@ -80,6 +84,12 @@ class PolyphaseConvolutions(Pass):
         numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
         inputs = Value(op.operands[1]).dims[numbers.kernel_input_feature_dimension]
         return inputs != 1 and all(element_in_memory(factor) == self.element for factor in op.operands)
+
+
+def _has_steps(op: Any) -> bool:
+    """Whether windows move by several pixels, or have gaps, along a dimension of pixels apart."""
+    names = ("lhs_dilation", "window_strides", "rhs_dilation")
+    return any(base > 1 < max(steps) for base, *steps in zip(*(integers(op, name) for name in names), strict=False))
 
 
 def _has_phases_in_place(op: Any) -> bool:

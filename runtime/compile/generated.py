@@ -22,6 +22,7 @@ from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.pipelines.codegen.lowering import lower
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.dynamic.specialize import is_dynamic
+from hloforge.pipelines.framework.defects import DefectError
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
@@ -78,7 +79,8 @@ def _tried(
     except (OverBudgetError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, Error) and (not isinstance(error, OperationError) or is_dynamic(program.module)):
+        is_defect = isinstance(error, DefectError) or not isinstance(error, Error)
+        if not is_defect and (not isinstance(error, OperationError) or is_dynamic(program.module)):
             # The passes before IREE's code generator take more, or say what is wrong.
             return None
         # A pass that builds an invalid operation of known sizes has a defect as well.

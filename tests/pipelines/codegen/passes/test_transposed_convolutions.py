@@ -22,7 +22,7 @@ _CASES: list[tuple[Any, ...]] = [
     ((2, 5, 4, 16), (3, 2, 16, 5), (2, 2), [(0, 0), (5, -1)], True),
     ((1, 6, 6, 8), (3, 1, 8, 3), (3, 1), [(-2, 4), (0, 0)], True),
     ((1, 6, 6, 8), (2, 2, 8, 32), (2, 2), [(1, 1), (1, 1)], False),
-    ((1, 6, 6, 8), (2, 2, 8, 3), (3, 3), [(1, 1), (1, 1)], False),
+    ((1, 6, 6, 8), (2, 2, 8, 3), (3, 3), [(1, 1), (1, 1)], True),
 ]
 
 
@@ -67,3 +67,35 @@ def test_sizes_that_are_no_multiple_of_the_gaps(groups: int, gaps: Any, padding:
         )
 
     check(function, normal(2, 16, 9, 11), normal(12, 16 // groups, 3, 3))
+
+
+# Numbers, strides, gaps between pixels and weights, groups.
+_GAPS: list[tuple[Any, ...]] = [
+    (_FIRST, (1, 1), (2, 2), (2, 2), 1),
+    (_LAST, (1, 1), (4, 6), (6, 9), 1),
+    (_FIRST, (1, 1), (3, 2), (2, 3), 1),
+    (_FIRST, (1, 1), (2, 4), (3, 2), 2),
+    (_LAST, (1, 2), (2, 3), (3, 1), 2),
+    (_FIRST, (3, 1), (2, 1), (2, 5), 16),
+]
+
+
+@pytest.mark.parametrize(("numbers", "strides", "gaps", "dilation", "groups"), _GAPS)
+@pytest.mark.parametrize("window", [1, 3])
+def test_windows_with_gaps(numbers: Any, strides: Any, gaps: Any, dilation: Any, groups: int, window: int) -> None:
+    """Of common divisors, and of none, with groups: no zeros are multiplied. Strides leave some where they are few."""
+
+    def function(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(
+            x, w, strides, [(4, 3), (5, 7)], gaps, dilation, numbers, feature_group_count=groups
+        )
+
+    image, kernel = (2, 16, 5, 6), (32, 16 // groups, window, window)
+    if numbers is _LAST:
+        image, kernel = (2, 5, 6, 16), (window, window, 16 // groups, 32)
+    x, w = normal(*image), normal(*kernel)
+    check(function, x, w)
+    program = hloforge.as_program(jax.jit(function).lower(x, w))
+    lower(program.module)
+    if strides == (1, 1):
+        assert "lhs_dilate = [2" not in str(program.module)
