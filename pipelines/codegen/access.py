@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hloforge.dialect.traits import TABLE, TRANSCENDENTAL
 from hloforge.pipelines.codegen.elements.kinds import REALS, class_of
-from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
+from hloforge.pipelines.codegen.evaluate import MOVES, Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.index import Index, Symbol, counter
+from hloforge.pipelines.codegen.index import Index, Symbol
 
 # Instructions of an operation, roughly: how a transcendental function compares to a sum.
 _FUNCTION, _DIVISION = 16, 4
@@ -46,6 +46,13 @@ class Accesses(Rules):
     computed: set[Array] = field(default_factory=set)
     _known: set[Any] = field(default_factory=set)
     _symbols: dict[Any, Index] = field(default_factory=dict)
+
+    def copy(self) -> Accesses:
+        """What goes on apart from here."""
+        return replace(
+            self,
+            **{name: value.copy() for name, value in vars(self).items() if isinstance(value, list | dict | set)},
+        )
 
     def load(self, array: Array, number: Index) -> None:
         self.loads.append((array, number))
@@ -120,22 +127,32 @@ def places_read(view: Op, place: Place, array: Array) -> set[Place]:
     return {read for one, read in _Reads(lambda _: False).of(view, place) if one is array}
 
 
-@dataclass
-class _Length(Accesses):
-    """How long an element's code is, up to a limit."""
+def cost_up_to(limit: int, op: Op, costs: Mapping[Array, int], is_read: Callable[[Array], bool]) -> int:
+    """What an element of an elementwise operation costs if what it needs several times is computed once; above the
+    limit, something above it.
 
-    limit: int = 0
+    Elementwise operations need elements at their own place, of which there is one each. What two views read is taken
+    for two elements. Places are left out, because most operations of a long chain ask.
 
-    def element(self, array: Array, place: Place) -> None:
-        if self.cost <= self.limit:
-            super().element(array, place)
-
-
-def cost_up_to(limit: int, array: Array, memory: Callable[[Array], bool]) -> int:
-    """What an element costs if what it needs several times is computed once; above the limit, something above it."""
-    found = _Length(memory, limit=limit)
-    found.made(array, tuple(map(counter, array.shape)))
-    return found.cost
+    Args:
+        costs: of elements of arrays that views make.
+        is_read: whether an array is in memory.
+    """
+    seen, waiting, total = set(op.results), [op], 0
+    while waiting and total <= limit:
+        top = waiting.pop()
+        total += cost_of(top)
+        for array in top.operands:
+            if array in seen:
+                continue
+            seen.add(array)
+            if array.op is None or is_read(array):
+                total += 1
+            elif array.op.name in MOVES:
+                total += costs[array]
+            else:
+                waiting.append(array.op)
+    return total
 
 
 def cost_of(op: Op) -> int:

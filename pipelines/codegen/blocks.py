@@ -19,6 +19,7 @@ from hloforge.pipelines.codegen.fused_rows import FusedRows, with_fused_rows
 from hloforge.pipelines.codegen.fused_rows_writer import write_fused_rows
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.handing_out import hand_out
+from hloforge.pipelines.codegen.index import linear
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import AARCH64, X86_64
@@ -32,7 +33,7 @@ from hloforge.pipelines.codegen.parts import memory_of
 from hloforge.pipelines.codegen.repeated import WORTH, likeness
 from hloforge.pipelines.codegen.sharing import element_cost, nest_cost, nest_workgroups, share_count
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
-from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
+from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, is_update
 from hloforge.pipelines.codegen.turns import TurningAddresses, Wheel, turns_of, wheels_of
 from hloforge.pipelines.framework.machine import Machine
 
@@ -362,7 +363,7 @@ class BlockWriter:
         if elements.size(array.element) != elements.size(carry.element):
             return False
         place, found = step.analysis(self.planner.in_memory)
-        own = index_of(array, step.at(place))
+        own = linear(step.at(place), array.shape)
         return all(read == own for loaded, read in found.loads if loaded is carry)
 
     def _slot(self, array: Array) -> Slot:

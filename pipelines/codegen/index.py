@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 _numbers = itertools.count()
@@ -32,17 +33,31 @@ class Symbol:
     order: int = field(default_factory=lambda: next(_numbers))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Index:
-    """A sum of multiples of symbols and of a number.
+    """A sum of multiples of symbols and of a number, which nobody changes.
+
+    Planning makes hundreds of thousands of them for a program of thousands of operations, so they are made as cheaply
+    as Python can (a frozen dataclass takes four times as long), and remember what tables ask for.
 
     Attributes:
         terms: symbols with their factors, none of which is 0, by the symbols' order.
         offset: the number.
     """
 
-    terms: tuple[tuple[Symbol, int], ...] = ()
+    terms: Terms = ()
     offset: int = 0
+    _hash: int | None = field(default=None, init=False, repr=False)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.terms, self.offset))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Index) and self.offset == other.offset and self.terms == other.terms
 
     @property
     def low(self) -> int:
@@ -61,7 +76,7 @@ class Index:
             return self + other.offset
         if not self.terms:
             return other + self.offset
-        return Index(_merged((*self.terms, *other.terms)), self.offset + other.offset)
+        return Index(_joined(self.terms, other.terms), self.offset + other.offset)
 
     def __sub__(self, other: Index | int) -> Index:
         return self + (-other if isinstance(other, int) else other * -1)
@@ -71,7 +86,7 @@ class Index:
             return self
         if factor == 0:
             return Index()
-        return Index(tuple((symbol, was * factor) for symbol, was in self.terms), self.offset * factor)
+        return Index(tuple([(symbol, was * factor) for symbol, was in self.terms]), self.offset * factor)
 
     def over(self, divisor: int) -> Index:
         """The quotient, rounded down, of a value that is not negative."""
@@ -107,6 +122,7 @@ class Index:
         return self - self.over(divisor) * divisor
 
 
+Terms = tuple[tuple[Symbol, int], ...]
 _quotients: dict[tuple[Index, int], Symbol] = {}
 
 
@@ -120,7 +136,16 @@ def _quotient(index: Index, divisor: int) -> Symbol:
     return _quotients[key]
 
 
-def _merged(terms: Iterable[tuple[Symbol, int]]) -> tuple[tuple[Symbol, int], ...]:
+def _joined(first: Terms, second: Terms) -> Terms:
+    """The sum of two sums."""
+    if first[-1][0].order < second[0][0].order:
+        return first + second
+    if second[-1][0].order < first[0][0].order:
+        return second + first
+    return _merged(first + second)
+
+
+def _merged(terms: Iterable[tuple[Symbol, int]]) -> Terms:
     sums: dict[Symbol, int] = {}
     for symbol, factor in terms:
         sums[symbol] = sums.get(symbol, 0) + factor
@@ -150,7 +175,8 @@ def linear(place: Iterable[Index], shape: Iterable[int]) -> Index:
     """The number of an element in a dense row-major array."""
     found = ZERO
     for index, size in zip(place, shape, strict=True):
-        found = found * size + index
+        # Most dimensions before the first counter are 0.
+        found = found * size + index if found.terms or found.offset else index
     return found
 
 
@@ -164,6 +190,7 @@ def delinear(number: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
     return (number, *reversed(found)) if shape else ()
 
 
+@lru_cache(1 << 12)
 def reshaped(place: tuple[Index, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[Index, ...]:
     """The place in an array of another shape with the same elements in the same order.
 

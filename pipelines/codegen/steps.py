@@ -53,6 +53,8 @@ _READ_ONCE = 8
 _WINDOW = 4
 # Elements that a factor has at least to be computed as it is multiplied, and what one may cost.
 _LEAST_PANEL, _DEAR_PANEL = 1 << 14, 40
+# How many times as large a result may be that computes no element of its operand twice.
+_MARGINS = {"pad": 2}
 # An update of so small a part is made in place.
 _PART = 4
 # What may read an element of an operand for many of its own.
@@ -195,7 +197,11 @@ class Nest(Step):
     def accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
         """What an iteration reads at a place of the loops."""
         found = Accesses(memory)
-        place = self.at(place)
+        self.note(found, self.at(place))
+        return found
+
+    def note(self, found: Accesses, place: Place) -> None:
+        """Add what an iteration reads at a place in arrays."""
         for array in self.maps:
             found.made(array, place)
             if self.into is not None:
@@ -207,7 +213,6 @@ class Nest(Step):
             for start in op.operands[half:]:
                 found.element(start, ())
             found.cost += sum(cost_of(inner) for inner in op.inner[0].ops)
-        return found
 
 
 @dataclass(eq=False, repr=False)
@@ -334,11 +339,6 @@ def _reads_once_each(op: Op, uses: Collection[Use]) -> bool:
     )
 
 
-def _margin(op: Op) -> int:
-    """How many times as large a result may be that computes no element of its operand twice."""
-    return 2 if op.name == "pad" else 1
-
-
 def is_free(array: Array) -> bool:
     """Whether an array is computed of nothing: places and repeated numbers."""
     op = array.op
@@ -362,6 +362,8 @@ class Planner:
         self._required: set[Array] = set()
         self._long: set[Array] = set()
         self._counters: dict[tuple[int, ...], Place] = {}
+        # What the loops of one array, or of one reduction, read.
+        self._alone: dict[Array, Accesses] = {}
 
     def in_memory(self, array: Array) -> bool:
         """Whether an array is in memory in the block's code."""
@@ -374,7 +376,11 @@ class Planner:
         steps = self._loops()
         if again := self._computed_again(steps, costs):
             self.memory |= again
-            self.memory |= self._not_found()
+            again |= self._not_found()
+            self.memory |= again
+            self._alone = {
+                array: found for array, found in self._alone.items() if found.computed.isdisjoint(again - {array})
+            }
             steps = self._loops()
         self._drop_stores(steps)
         steps = self._with_epilogues(steps)
@@ -560,8 +566,7 @@ class Planner:
 
     def _at_own_place(self, kind: str, shape: tuple[int, ...], *dims: int) -> Use:
         """Where loops over a shape compute the arrays of this shape; loops of a kind are taken for one."""
-        place = self._counters.setdefault(shape, tuple(places.counter(size) for size in shape))
-        return (kind, shape, dims), place
+        return (kind, shape, dims), self._counters_of(shape)
 
     def _spreads(self, array: Array, costs: dict[Array, int]) -> bool:
         """Whether an element would be computed for many others."""
@@ -571,7 +576,7 @@ class Planner:
             return False
         return any(
             reader.name in _SPREADERS
-            and any(result.elements > array.elements * _margin(reader) for result in reader.results)
+            and any(result.elements > array.elements * _MARGINS.get(reader.name, 1) for result in reader.results)
             # An update in place computes each of its elements once.
             and not (is_update(reader) and array is reader.operands[1])
             for reader in array.readers
@@ -597,9 +602,9 @@ class Planner:
             read = op.operands[:1] if is_shared or op.name == "dynamic_slice" else op.operands
             total = own + sum(loads.get(operand, costs.get(operand, 1)) for operand in dict.fromkeys(read))
             depth = 1 + max((depths.get(operand, 0) for operand in op.operands), default=0)
-            if total > _LONG and not is_root(op):
+            if total > _LONG and not is_root(op) and op.name not in MOVES:
                 # Perhaps because several operands need the same, which is computed once.
-                total = cost_up_to(_LONG, op.result, lambda one: not self._is_own(one) or is_kept(one))
+                total = cost_up_to(_LONG, op, costs, lambda one: not self._is_own(one) or is_kept(one))
             for array in op.results:
                 if is_root(op):
                     costs[array] = 1
@@ -629,6 +634,7 @@ class Planner:
 
     def _note_reads(self, step: Step) -> None:
         if isinstance(step, Nest):
+            self._analyse(step)
             step.reads = {array for array, _ in step.loads(self.in_memory) if array in self.memory}
             return
         assert isinstance(step, Single)
@@ -639,13 +645,25 @@ class Planner:
                 found.element(array, tuple(places.counter(size) for size in array.shape))
         step.reads = {array for array, _ in found.loads if array in self.memory}
 
+    def _analyse(self, nest: Nest) -> None:
+        """Find what loops of one array read, by the counters of all loops over their shape (``_join``)."""
+        made, place = nest.makes[0], self._counters_of(nest.shape)
+        if made not in self._alone:
+            self._alone[made] = nest.accesses(place, self.in_memory)
+        nest.known = place, self._alone[made]
+
+    def _counters_of(self, shape: tuple[int, ...]) -> Place:
+        return self._counters.setdefault(shape, tuple(places.counter(size) for size in shape))
+
     def _joined(self, steps: list[Step]) -> list[Step]:
         maker = {array: step for step in steps for array in step.makes}
         before: dict[Step, set[Step]] = {
             step: {maker[array] for array in step.reads if array in maker and maker[array] is not step}
             for step in steps
         }
-        _order_effects(steps, before)
+        effects = [step for step in steps if isinstance(step, Single) and step.operation.has_effects]
+        for one, other in itertools.pairwise(effects):
+            before[other].add(one)
         self._order_updates(steps, before)
         order: list[Step] = []
         for step in steps:
@@ -721,10 +739,13 @@ class Planner:
 
     def _is_long(self, first: Nest, second: Nest) -> bool:
         """Whether the code of both together would take LLVM more time than two loops take."""
-        return sum(nest.analysis(self.in_memory)[1].cost for nest in (first, second)) > _LONGEST
+        return sum(one.analysis(self.in_memory)[1].cost for one in (first, second)) > _LONGEST
 
     def _join(self, first: Nest, second: Nest, before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
-        second.known = None
+        place, found = first.analysis(self.in_memory)
+        # What both read is what the first reads and some more: it is not found anew for each loop that joins.
+        second.note(found := found.copy(), place)
+        second.known = place, found
         second.maps = [*first.maps, *second.maps]
         second.reductions = [*first.reductions, *second.reductions]
         second.dims = first.dims or second.dims
@@ -777,18 +798,3 @@ class Planner:
         carries = zip(self._block.results, self._block.arguments, strict=False)
         read = self._all_reads(nest)
         return any(result in nest.maps and argument in read for result, argument in carries)
-
-
-def _order_effects(steps: list[Step], before: dict[Step, set[Step]]) -> None:
-    """Keep effects in the order in which they are."""
-    last: Step | None = None
-    for step in steps:
-        if isinstance(step, Single) and step.operation.has_effects:
-            if last is not None:
-                before[step].add(last)
-            last = step
-
-
-def index_of(array: Array, place: Place) -> Index:
-    """The number of an element."""
-    return places.linear(place, array.shape)

@@ -74,7 +74,7 @@ def _tried(
     try:
         with within(options):
             return _made(program, target, options, apart=apart)
-    except (RefusedError, DirectError, RecursionError):
+    except (RefusedError, DirectError):
         return None
     except (OverBudgetError, MemoryError):
         raise
@@ -83,7 +83,7 @@ def _tried(
         if not is_defect and (not isinstance(error, OperationError) or is_dynamic(program.module)):
             # The passes before IREE's code generator take more, or say what is wrong.
             return None
-        # A pass that builds an invalid operation of known sizes has a defect as well.
+        # A pass that fails, or builds an invalid operation of known sizes, has a defect as well.
         if os.environ.get(CODEGEN) == LOUD:
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]

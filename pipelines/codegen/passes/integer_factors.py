@@ -250,17 +250,22 @@ def _converted_array(array: Array, row: Any) -> Array:
     return array.astype(row.dtype)
 
 
-def known_array(value: SSAValue, facts: KnownValues) -> Array | None:
-    """A small array that follows from constants without a choice of rounding."""
+def known_array(value: SSAValue, facts: KnownValues, *, deep: int = _DEEP) -> Array | None:
+    """A small array that follows from constants without a choice of rounding.
+
+    Args:
+        deep: operations that are looked through, one after the other. Chains of steps are thousands long, and end in
+            an argument.
+    """
     found = facts.of(value)
     if found is not None:
         return found
     op = defining_op(value)
-    if op is None or op.regions or op.name == "stablehlo.constant" or len(op.results) != 1:
+    if op is None or not deep or op.regions or op.name == "stablehlo.constant" or len(op.results) != 1:
         return None
     if not value.type.has_static_shape or np.prod(value.type.shape) > _MOST:
         return None
-    if any(known_array(operand, facts) is None for operand in op.operands):
+    if any(known_array(operand, facts, deep=deep - 1) is None for operand in op.operands):
         return None
     array = facts.result(op, list(op.operands), are_stated=True)
     if array is not None:

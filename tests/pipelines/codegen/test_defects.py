@@ -7,6 +7,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import OperationError
+from hloforge.pipelines.framework.defects import DefectError
 from hloforge.runtime.compile import generated
 
 PROGRAM = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  return %a : tensor<4xf32>\n}\n"
@@ -41,3 +42,14 @@ def test_an_invalid_operation_that_a_pass_builds_is_a_defect(monkeypatch: pytest
     # A pass may not know how to write an operation of unknown sizes; the passes before IREE's compiler may.
     dynamic = PROGRAM.replace("4xf32", "?xf32")
     assert not hloforge.compile(dynamic, cache=False).manifest.is_generated
+
+
+def test_a_pass_that_fails_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of calls that is too long for Python, as another exception, is told and not left to IREE's compiler."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise DefectError("pass legalize-this failed: RecursionError", pipeline="", before="")
+
+    monkeypatch.setattr(generated, "lower", fail)
+    with pytest.warns(UserWarning, match=r"defect \(DefectError: .*RecursionError"):
+        assert not hloforge.compile(PROGRAM, cache=False).manifest.is_generated

@@ -1,0 +1,32 @@
+"""Programs of many equal steps, as loops of Python that are traced: chains thousands of operations long."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import hloforge
+from tests.pipelines.codegen.whole_programs import compiled
+
+STEPS = 24
+
+
+def steps(x: jax.Array, w: jax.Array) -> jax.Array:
+    """A recurrence that begins with zeros, whose factors are no known numbers however far one looks back."""
+    state, memory, made = jnp.zeros_like(x[0]), jnp.zeros_like(x[0]), []
+    for row in x:
+        gate = jax.nn.sigmoid((state * 0.5) @ (w * 0.25) + row)
+        for _ in range(8):
+            memory = memory * gate + row
+            memory = memory * 0.5 - gate
+        state = jnp.tanh(memory) * gate
+        made.append(state)
+    return jnp.stack(made)
+
+
+def test_long_chains_stay_with_code_generation() -> None:
+    generator = np.random.default_rng(2)
+    x, w = generator.normal(size=(STEPS, 3, 16)).astype(np.float32), generator.normal(size=(16, 16)).astype(np.float32)
+    session = compiled(hloforge.as_program(jax.jit(steps).lower(x, w))).load()
+    np.testing.assert_allclose(session(x, w), jax.jit(steps)(x, w), rtol=2e-5, atol=2e-5)
