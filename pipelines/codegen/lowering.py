@@ -37,6 +37,7 @@ from hloforge.pipelines.codegen.passes.quantized_moves import LegalizeQuantizedM
 from hloforge.pipelines.codegen.passes.reduction_orders import LegalizeReductionOrders
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
+from hloforge.pipelines.codegen.passes.shifted_windows import LegalizeShiftedWindows
 from hloforge.pipelines.codegen.passes.single_terms import LegalizeSingleTerms
 from hloforge.pipelines.codegen.passes.single_turns import LegalizeSingleTurns
 from hloforge.pipelines.codegen.passes.single_windows import LegalizeSingleWindows
@@ -104,6 +105,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRunningReductions(), "sums of 16-bit floats in XLA's order; widened ones are f32 by now"),
+    Stage(LegalizeShiftedWindows(), "running sums as the program has them, those of 16-bit floats in blocks"),
     Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
     Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),
     Stage(LegalizeHalfFactorizations(), "factorizations have code for f32 and wider floats"),

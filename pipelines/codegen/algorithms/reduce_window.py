@@ -142,7 +142,7 @@ def _is_direct(dims: Sequence[Window], ordered: bool) -> bool:
     moving = [dim for dim in dims if not dim.is_plain]
     if ordered:
         # Each result of a running sum goes on with the last one, in the order of its window.
-        return not (len(moving) == 1 and moving[0].is_cumulative and moving[0].high == 0)
+        return not (len(moving) == 1 and moving[0].is_cumulative and not moving[0].is_backward)
     if any(dim.is_cumulative and dim.n > 2 for dim in moving):
         return False
     reads = volume(dims) * prod(dim.count for dim in dims)

@@ -34,6 +34,8 @@ class Scan:
         lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
         adds: whether it adds floats, in chains of limited length: each part of the dimension has sums of its own, to
             which what was before the part is added once (``chains.py``).
+        skipped: elements after these n, in the order of the computation, that no result holds.
+        leading: results before the first element's, which are what is before it.
     """
 
     outer: int
@@ -42,6 +44,8 @@ class Scan:
     reverse: bool = False
     lanes: int = 0
     adds: bool = False
+    skipped: int = 0
+    leading: int = 0
 
     def _parts(self, weight: int) -> list[int]:
         """Elements of the parts of each level, the shortest first, where so many are one addition."""
@@ -71,11 +75,17 @@ class Scan:
                 far if ``reverse``, so that their order is that of memory.
             rows: the first of the ``outer`` parts and the one after the last; None for all.
         """
-        if not self.outer * self.n * self.inner:
+        if not self.outer * (self.leading + self.n) * self.inner:
             return
         first, last = rows or (0, self.outer)
         with each(function, first, last) as row:
-            if self.inner > 1 and self._parts(1):
+            if self.leading:
+                with each(function, 0, self.leading * self.inner) as place:
+                    begin = self._result(row, -1 if self.reverse else -self.leading, 0)
+                    put_record(targets, plus(begin, place), start)
+            if not self.n:
+                pass
+            elif self.inner > 1 and self._parts(1):
                 self._columns_in_parts(function, sources, start, targets, combine, row)
             elif self.inner > 1:
                 self._columns(function, sources, start, targets, combine, row)
@@ -87,8 +97,14 @@ class Scan:
 
     def _place(self, row: Number, number: Number, column: Number) -> Number:
         """Where the element is that is number ``number`` of the computation."""
-        at = minus(self.n - 1, number) if self.reverse else number
-        return flat([row, at, column], [self.n * self.inner, self.inner, 1])
+        size = self.n + self.skipped
+        at = minus(size - 1, number) if self.reverse else number
+        return flat([row, at, column], [size * self.inner, self.inner, 1])
+
+    def _result(self, row: Number, number: Number, column: Number) -> Number:
+        """Where the result is that ends with this element."""
+        at = minus(self.n - 1, number) if self.reverse else plus(number, self.leading)
+        return flat([row, at, column], [(self.n + self.leading) * self.inner, self.inner, 1])
 
     def _columns(
         self,
@@ -101,12 +117,12 @@ class Scan:
     ) -> None:
         """Row by row of the inner dimension, which LLVM makes vectors of."""
         with each(function, 0, self.inner) as column:
-            place = self._place(row, 0, column)
-            put_record(targets, place, self._joined(combine, start, record(sources, place)))
+            first = record(sources, self._place(row, 0, column))
+            put_record(targets, self._result(row, 0, column), self._joined(combine, start, first))
         with each(function, 1, self.n) as number, each(function, 0, self.inner) as column:
-            place = self._place(row, number, column)
+            place, element = self._result(row, number, column), record(sources, self._place(row, number, column))
             before = plus(place, self.inner if self.reverse else -self.inner)
-            put_record(targets, place, self._joined(combine, record(targets, before), record(sources, place)))
+            put_record(targets, place, self._joined(combine, record(targets, before), element))
 
     def _columns_in_parts(
         self,
@@ -146,6 +162,7 @@ class Scan:
                     place = self._place(row, number, first + column)
                     own = self._joined(combine, record(sums[0], column), record(sources, place))
                     put_record(sums[0], column, own)
+                    place = self._result(row, number, first + column)
                     put_record(targets, place, self._joined(combine, record(before, column), own))
 
             part(len(parts), 0, self.n)
@@ -166,16 +183,17 @@ class Scan:
         def block(number: Value, values: list[Value], before: Sequence[Element]) -> list[Value]:
             so_far = like(values, start)
             # The least place of the block: its last element comes first if the order is reversed.
-            place = self._place(row, number + (lanes - 1) if self.reverse else number, 0)
+            number = number + (lanes - 1) if self.reverse else number
+            place = self._place(row, number, 0)
             found = self._within(function, [source.at(place, lanes) for source in sources], combine)
             found = self._joined(combine, [spread(element, lanes) for element in so_far], found)
-            put(place, [spread(element, lanes) for element in before], found)
+            put(self._result(row, number, 0), [spread(element, lanes) for element in before], found)
             return flattened([lane(element, 0 if self.reverse else lanes - 1) for element in found])
 
         def single(number: Value, values: list[Value], before: Sequence[Element]) -> list[Value]:
             place = self._place(row, number, 0)
             found = self._joined(combine, like(values, start), record(sources, place))
-            put(place, before, found)
+            put(self._result(row, number, 0), before, found)
             return flattened(found)
 
         def put(place: Number, before: Sequence[Element], found: list[Element]) -> None:

@@ -78,7 +78,11 @@ class WindowBlocks(InParts):
         """Write the loops; the arguments are those of ``ReduceWindow.write``."""
         window = self.window
         if window.is_cumulative:
-            scan = Scan(self.outer, window.n, self.inner, window.high > 0, self.lanes, self.adds)
+            first, last = sorted((window.low, window.high))
+            scan = Scan(
+                self.outer, window.n + first, self.inner, window.is_backward, self.lanes, self.adds,
+                skipped=-first, leading=last - (window.n - 1),
+            )  # fmt: skip
             scan.write(function, sources, start, targets, combine)
             return
         pointers, count = self._pointers(memory), len(self.elements)

@@ -58,10 +58,16 @@ class Window:
 
     @property
     def is_cumulative(self) -> bool:
-        """Whether each window holds an element and all before it, or all after it."""
-        ends = sorted((self.low, self.high))
-        steps = (self.stride, self.base, self.dilation)
-        return self.size == self.n and ends == [0, self.n - 1] and steps == (1, 1, 1)
+        """Whether each window holds the elements up to one, or from one on; the first ones may hold none."""
+        if self.size != self.n or (self.stride, self.base, self.dilation) != (1, 1, 1):
+            return False
+        first, last = sorted((self.low, self.high))
+        return -self.n <= first <= 0 and last >= self.n - 1
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether cumulative windows hold the elements from one on."""
+        return self.high > 0 >= self.low
 
     def inner(self) -> tuple[int, int]:
         """The first window of which all elements are in the array, and the one after the last of those."""
