@@ -36,7 +36,10 @@ class FlatEngine(Protocol):
 
 
 class XlaEngine:
-    """XLA's CPU client with XLA's default flags."""
+    """XLA's CPU client with XLA's default flags, but for those in ``flags``: names without dashes and values."""
+
+    def __init__(self, **flags: bool | int) -> None:
+        self._flags = flags
 
     @cached_property
     def _client(self) -> Any:
@@ -46,8 +49,10 @@ class XlaEngine:
         device = self._client.devices()[0]
         if b"lapack_" in module:
             provide_lapack()
+        options = _jax.CompileOptions()
+        options.env_option_overrides = list(self._flags.items())
         try:
-            executable = self._client.compile_and_load(module, _jax.DeviceList((device,)), _jax.CompileOptions())
+            executable = self._client.compile_and_load(module, _jax.DeviceList((device,)), options)
         except Exception as error:
             raise ReferenceEngineError(f"XLA's CPU client refuses the program: {_first_line(error)}") from None
 

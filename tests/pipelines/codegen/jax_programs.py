@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import jax
 import numpy as np
 
 import hloforge
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
-from tests.pipelines.codegen.whole_programs import compiled
+from tests.pipelines.codegen.whole_programs import compiled, quick_xla
 
 RANDOM = np.random.default_rng(0)
 # Of the largest magnitude of a result.
@@ -30,7 +28,7 @@ def check(function: Callable[..., Any], *arguments: Any, tolerance: float | None
     """Two calls of a function give what XLA's client gives; finite results within the tolerance of the largest."""
     with jax.enable_x64(True):
         program = hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments))
-    expected = jax.tree.leaves(_xla().prepare(program)(*arguments))
+    expected = jax.tree.leaves(quick_xla().prepare(program)(*arguments))
     session = compiled(program).load()
     for _ in range(2):
         for got, want in zip(jax.tree.leaves(session(*arguments)), expected, strict=True):
@@ -47,8 +45,3 @@ def _compare(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], tolerance: f
     largest = np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)
     allowed = tolerance or _TOLERANCES.get(want.dtype.name, 1e-11)
     np.testing.assert_allclose(got.astype(wide), numbers, rtol=0, atol=allowed * largest)
-
-
-@cache
-def _xla() -> ReferenceEngine:
-    return reference("xla", isolated=False)

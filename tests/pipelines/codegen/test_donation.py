@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import jax
@@ -16,8 +15,7 @@ from jax import lax
 import hloforge
 from hloforge.pipelines.codegen import generate
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
-from tests.pipelines.codegen.whole_programs import compiled
+from tests.pipelines.codegen.whole_programs import compiled, quick_xla
 
 Function = Callable[..., Any]
 SIZE = 6
@@ -59,7 +57,7 @@ def donating(function: Function, *arguments: Any) -> Executable:
 def check(function: Function, *arguments: Any) -> None:
     """Calls with arrays of the host, by both runtimes, and with arrays of the device give XLA's results."""
     plain = hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments))
-    expected = [np.asarray(one) for one in jax.tree.leaves(_xla().prepare(plain)(*arguments))]
+    expected = [np.asarray(one) for one in jax.tree.leaves(quick_xla().prepare(plain)(*arguments))]
     executable = donating(function, *arguments)
     for session in (executable.load(), executable.load(deadline=100)):
         for _ in range(2):
@@ -79,11 +77,6 @@ def check(function: Function, *arguments: Any) -> None:
 def same(found: Any, expected: Any) -> None:
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@cache
-def _xla() -> ReferenceEngine:
-    return reference("xla", isolated=False)
 
 
 def numbers(seed: int) -> tuple[np.ndarray[Any, Any], ...]:
