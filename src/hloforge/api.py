@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from hloforge.dialect import budget
 from hloforge.dialect.bounded_reading import size_limit
+from hloforge.dialect.forked import trusted
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program
@@ -351,7 +353,9 @@ def as_program(source: ProgramLike, **options: Any) -> Program:
     # As above: the readers are not needed for what was compiled before.
     from hloforge.importers.reader import read
 
-    return read(_readable(source), **options)
+    # No child process reads first what JAX has made in this one.
+    with trusted() if hasattr(source, "compiler_ir") else nullcontext():
+        return read(_readable(source), **options)
 
 
 def _is_exported_program(source: Any) -> bool:
