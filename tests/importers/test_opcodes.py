@@ -26,6 +26,7 @@ NEWER = {"atan", "collective-reduce", "shuffle"}
 TOLERANCE = 4e-6
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("opcode", [name for name, row in OPCODES.items() if not row.refused])
 def test_it_is_computed(opcode: str) -> None:
     row = OPCODES[opcode]

@@ -54,6 +54,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], di
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_what_jax_calls_is_the_functions_result(name: str) -> None:
     function, make, options = _PROGRAMS[name]

@@ -42,7 +42,7 @@ def child() -> Iterator[SuiteChild]:
     child.close()
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @needs_shared
 @pytest.mark.parametrize(
     "name", [pytest.param(name, id=name, marks=[] if _is_quick(name) else [pytest.mark.slow]) for name in programs()]

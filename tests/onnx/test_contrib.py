@@ -344,7 +344,7 @@ def model_of(name: str, inputs: Sequence[Any], outputs: int, attributes: dict[st
     return data
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize(("name", "inputs", "outputs", "skip", "attributes", "domain"), CASES)
 def test_as_onnxruntime(
     name: str, inputs: Any, outputs: int, skip: Sequence[int], attributes: dict[str, Any], domain: str

@@ -339,6 +339,7 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     "number",
     [number if number % 4 == 0 else pytest.param(number, marks=pytest.mark.slow) for number in range(len(CASES))],

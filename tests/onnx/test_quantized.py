@@ -109,6 +109,7 @@ def test_small_weights_stay_bytes(opset: int) -> None:
     _check(graph.model([1, 8, 3, 3], opset=opset), RANDOM.normal(size=(1, 8, 3, 3)).astype(np.float32), 0.1)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("groups", [1, 8])
 @pytest.mark.parametrize("channels", [True, False])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])

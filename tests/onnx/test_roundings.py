@@ -90,7 +90,7 @@ def model_of(name: str, inputs: list[Any], domain: str, attributes: dict[str, An
 STEPWISE = {"Softmax": np.float16}
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(5)
 @pytest.mark.parametrize(
     ("name", "inputs", "domain", "attributes", "dtype"),
     [

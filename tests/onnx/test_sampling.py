@@ -36,6 +36,7 @@ def _model(name: str, inputs: list[Any], fixed: set[int], domain: str = "", **at
     return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString())
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("antialias", [0, 1])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32])
@@ -61,6 +62,7 @@ def test_narrow_floats_are_rounded_once() -> None:
     assert (found != expected).mean() < 0.02, "more than ties"
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("features", [3, 20])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
@@ -73,6 +75,7 @@ def test_places_of_a_grid(mode: str, padding: str, features: int) -> None:
     np.testing.assert_allclose(hloforge.compile(data)(x, grid), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("features", [3, 20])
 @pytest.mark.parametrize("samples", [0, 2])
 @pytest.mark.parametrize("mode", ["avg", "max"])

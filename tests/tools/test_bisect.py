@@ -17,7 +17,7 @@ from hloforge.importers.reader import read
 from tests.tools.command import Call
 
 # Faults are planted in passes, which programs of our code generator do not go through.
-pytestmark = [pytest.mark.usefixtures("iree_codegen"), pytest.mark.wide(2)]
+pytestmark = [pytest.mark.usefixtures("iree_codegen"), pytest.mark.wide(4)]
 
 COMMAND = [sys.executable, "-m", "hloforge.tools.main"]
 

@@ -51,6 +51,7 @@ def _attention(**options: Any) -> Callable[..., Any]:
     return attention
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("size", _SIZES, ids=lambda size: "x".join(map(str, size)))
 @pytest.mark.parametrize("dtype", list(_ROUNDING), ids=lambda dtype: str(dtype).split(".")[-1])
 def test_sizes_and_types(size: tuple[int, ...], dtype: Any) -> None:

@@ -303,7 +303,8 @@ def test_inference(name: str, programs: list[Any]) -> None:
     assert len(programs) == buckets
 
 
-@pytest.mark.parametrize("name", MODELS)
+# Of the recurrent model half a minute.
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "recurrent")) for n in MODELS])
 def test_gradients(name: str, programs: list[Any]) -> None:
     model, calls, buckets = MODELS[name]
     _agree(model(), calls(), backward=True)

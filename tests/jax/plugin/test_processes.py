@@ -44,8 +44,10 @@ def start(name: str, count: int, platform: dict[str, str]) -> list[tuple[int, st
 @pytest.mark.parametrize(
     ("name", "count", "platform"),
     [
-        pytest.param("devices_and_arrays", 2, {"JAX_PLATFORMS": "hloforge"}, marks=pytest.mark.slow),
-        ("devices_and_arrays", 4, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"}),
+        ("devices_and_arrays", 2, {"JAX_PLATFORMS": "hloforge"}),
+        pytest.param(
+            *("devices_and_arrays", 4, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"}), marks=pytest.mark.slow
+        ),
         ("errors", 2, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"}),
     ],
 )

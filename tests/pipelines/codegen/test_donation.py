@@ -85,6 +85,7 @@ def numbers(seed: int) -> tuple[np.ndarray[Any, Any], ...]:
     return x, y, np.array(rng.integers(0, SIZE - 1), np.int32)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("is_crossed", [False, True], ids=["straight", "crossed"])
 def test_one_step(name: str, is_crossed: bool) -> None:

@@ -78,6 +78,7 @@ def test_with_a_border(groups: int, low: int) -> None:
     check(layers, image, kernel, other)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("features", range(1, 10))
 def test_features(features: int) -> None:
     """Few features have vectors along pixels."""

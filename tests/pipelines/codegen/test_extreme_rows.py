@@ -79,7 +79,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("name", _FUNCTIONS)
 @pytest.mark.parametrize("shape", [(40, 40), (3, 2000), (5, 7, 68), (2, 3, 16), (1, 300)])
 def test_functions(name: str, shape: tuple[int, ...]) -> None:

@@ -91,7 +91,7 @@ def test_programs(name: str, shape: tuple[int, int], dtype: Any) -> None:
     check(_PROGRAMS[name], normal(*shape, dtype=dtype))
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(5)
 @pytest.mark.parametrize("columns", [33, 64, 100, 128, 129, 200, 300])
 @pytest.mark.parametrize("rows", [1, 10, 33, 70])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])

@@ -29,7 +29,7 @@ _STEPS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
 }
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(5)
 @pytest.mark.parametrize("name", _STEPS)
 @pytest.mark.parametrize(("rows", "columns"), [(3, 2), (70, 5), (40, 20), (33, 48), (130, 9), (9, 100)])
 def test_scans(name: str, rows: int, columns: int) -> None:

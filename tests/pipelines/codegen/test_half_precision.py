@@ -162,7 +162,7 @@ def _normal(seed: int, count: int, shape: tuple[int, int], element: Any) -> list
     return [random.standard_normal(shape).astype(element) for _ in range(count)]
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(5)
 @pytest.mark.parametrize("rows", [20, 64])
 @pytest.mark.parametrize("element", _TYPES)
 @pytest.mark.parametrize("name", _RULE)
@@ -184,7 +184,7 @@ def test_rounds_where_xla_rounds_after_reductions(name: str, how: str, rows: int
     check(function, *_normal(rows, 2, (rows, 4), jnp.bfloat16), tolerance=1e-5)
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(5)
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_program_is_xlas(seed: int) -> None:
     """Sums in another order may be rounded to a neighbour, which later operations make more of."""

@@ -60,6 +60,7 @@ def _convolve(x: Any, w: Any, *, strides: tuple[int, int] = (1, 1), padding: Any
     )
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("kinds", [(np.int8, np.int8), (np.uint8, np.int8), (np.uint8, np.uint8)])
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 64, 64), (3, 37, 40), (9, 130, 49), (40, 65, 6)])
 def test_products(rows: int, depth: int, columns: int, kinds: tuple[Any, Any]) -> None:

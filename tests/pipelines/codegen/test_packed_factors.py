@@ -55,6 +55,7 @@ def _lstm(x: Any, w: Any, u: Any) -> Any:
     return jax.lax.scan(step, (zero, zero), x)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
 @pytest.mark.parametrize(("rows", "width"), [(1, 24), (2, 24), (5, 33), (9, 50)])
 def test_recurrent_layers(rows: int, width: int, dtype: Any) -> None:
@@ -95,7 +96,7 @@ def test_a_left_factor_of_products_with_few_columns() -> None:
     check(function, normal(90), normal(90, 90) * 0.1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_random_loops(data: st.DataObject) -> None:
     batch = data.draw(st.sampled_from([(), (), (2,), (3, 2)]))

@@ -60,7 +60,7 @@ _SOURCES: list[Callable[[Any], Any]] = [
     st.sampled_from(["plain", "loop", "carry", "branch", "rows"]),
     st.booleans(),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_algorithm(source: Any, algorithms: list[Any], where: str, is_read: bool) -> None:
     def results(x: Any) -> Any:
         y = source(x)
@@ -120,7 +120,7 @@ _WHOLES: list[Callable[[Any], Any]] = [
     # Starts beside the array are clamped.
     st.integers(-2, 6),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_parts(source: Any, part: Any, algorithms: list[Any], where: str, place: int) -> None:
     def results(x: Any, i: Any) -> Any:
         return tuple(algorithm(part(x, i)) for algorithm in algorithms)

@@ -23,6 +23,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(("shape", "dtype"), [((5, 101), np.float32), ((2, 1000), np.float64), ((3, 70), jnp.bfloat16)])
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_programs(name: str, shape: tuple[int, ...], dtype: Any) -> None:

@@ -47,6 +47,7 @@ _CASES: dict[str, tuple[Callable[..., Any], np.ndarray[Any, Any]]] = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", _CASES)
 def test_shared(name: str) -> None:
     function, x = _CASES[name]

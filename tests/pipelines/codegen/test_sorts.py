@@ -67,6 +67,7 @@ _COMPUTED: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("size", [24, 150, 1200])
 @pytest.mark.parametrize("name", _COMPUTED)
 def test_what_is_sorted_may_be_computed_where_it_is_read(name: str, size: int) -> None:

@@ -92,6 +92,7 @@ _MASKED: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("shape", [(5, 9), (33, 100), (40, 300)])
 @pytest.mark.parametrize("name", _MASKED)
 def test_extremes_under_masks(name: str, shape: tuple[int, ...]) -> None:

@@ -46,6 +46,7 @@ _CHAINS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("shape", [(1, 5000), (9, 512), (7, 773)])
 @pytest.mark.parametrize("name", _CHAINS)
 def test_chains(name: str, shape: tuple[int, ...]) -> None:
@@ -62,6 +63,7 @@ def test_what_the_caches_hold_or_what_is_changed_in_place_is_written_there() -> 
     assert not _streams(lambda x, y: jax.lax.fori_loop(0, 3, lambda _, z: z * x + y, x), x, y)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, jnp.bfloat16, np.float64])
 @pytest.mark.parametrize("shape", [(257, 70), (301, 9), (320, 130)])
 def test_transposes(shape: tuple[int, int], dtype: Any) -> None:

@@ -29,6 +29,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"),
     [

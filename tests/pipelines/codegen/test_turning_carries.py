@@ -75,6 +75,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_a_loop_is_xlas(name: str) -> None:
     check(_PROGRAMS[name], _X)
@@ -87,6 +88,7 @@ def test_any_number_of_turns_is_xlas(turns: int) -> None:
     check(lambda x: _loop(0, turns, lambda i, s: _three(s), (x, x + 1, x * 2)), _X)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("limit", range(8))
 def test_turns_that_nobody_knows_are_xlas(limit: int) -> None:
     number = np.int32(limit)

@@ -80,6 +80,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", CASES)
 def test_phases_are_the_convolution(name: str, xla: ReferenceEngine) -> None:
     count, program = CASES[name]

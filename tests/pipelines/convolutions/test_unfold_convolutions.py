@@ -130,6 +130,7 @@ LEFT = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", UNFOLDED)
 def test_unfolded_is_the_same(name: str, xla: ReferenceEngine) -> None:
     program = UNFOLDED[name]

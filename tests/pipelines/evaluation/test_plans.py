@@ -77,6 +77,7 @@ def test_shifts_by_more_than_the_width(name: str, row: str) -> None:
     _agrees(_elementwise(f"stablehlo.{name}", row), a, np.roll(a, 3))
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("row", ["f32", "f64"])
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
 def test_floats(name: str, row: str) -> None:

@@ -166,6 +166,7 @@ def check_arithmetic(op: str, row: ElementType, left: np.ndarray, right: np.ndar
     same(result[defined], expected[defined], row)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("row", SIGNED, ids=str)
 @pytest.mark.parametrize("op", ARITHMETIC)
 def test_arithmetic_is_rounded_once(op: str, row: ElementType) -> None:

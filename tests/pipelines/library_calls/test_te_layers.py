@@ -159,6 +159,7 @@ def parts(number: int) -> int:
     return 2 if number in (1, 2, 4, 6, 8, 10, 11) else 1
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("number", range(len(ACTIVATIONS)))
 def test_activations(number: int) -> None:
     x, given = draw(2, 3, parts(number), 8) * 1.5, draw(2, 3, 8)

@@ -89,6 +89,7 @@ ENTRY e { x = f32[6,4] parameter(0) y = f32[6,4] parameter(1) n = s32[] paramete
 }"""
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

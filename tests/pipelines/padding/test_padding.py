@@ -127,7 +127,7 @@ def _check(function: Layer, sizes: Sequence[tuple[int, int]]) -> None:
 EDGES = [(2, 2), (5, 24), (2, 24), (5, 2), (3, 23), (4, 7)]
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_are_those_of_jax_at_all_sizes(name: str) -> None:
     _check(LAYERS[name], EDGES)

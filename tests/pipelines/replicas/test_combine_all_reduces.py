@@ -89,6 +89,7 @@ def written(seed: int) -> str:
     return function(lines, values[1:])
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_programs_keep_what_they_compute(seed: int) -> None:
     text, after = written(seed), str(combined(written(seed)))

@@ -43,6 +43,7 @@ def path(add: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("driver", devices.DRIVERS)
 @pytest.mark.parametrize("life", LIVES)
 def test_the_end_of_a_process_is_silent(path: Path, driver: str, life: str) -> None:

@@ -22,6 +22,7 @@ _BINARY = ("add", "divide", "maximum", "minimum", "multiply", "subtract")
 _UNARY = ("abs", "ceil", "floor", "negate", "round_nearest_afz", "round_nearest_even", "sign", "sqrt")
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("element", FLOATS)
 @pytest.mark.parametrize("op", [*_BINARY, "remainder"])
 def test_binary(op: str, element: str) -> None:
@@ -31,6 +32,7 @@ def test_binary(op: str, element: str) -> None:
     assert_equal(evaluate(op, inputs, element, lanes=16), want, inputs)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("element", FLOATS)
 @pytest.mark.parametrize("op", _UNARY)
 def test_unary(op: str, element: str) -> None:

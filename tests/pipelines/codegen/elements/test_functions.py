@@ -97,6 +97,7 @@ def _operands(op: str, element: str) -> Array:
     return x.astype(np.float32 if element == "f32" else np.float64)
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize(("op", "element"), _CASES)
 def test_errors(op: str, element: str) -> None:
     x = _operands(op, element)
@@ -104,6 +105,7 @@ def test_errors(op: str, element: str) -> None:
     assert worst(evaluate(op, [x], element), truth) < _BOUNDS[op][element]
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("op", _FUNCTIONS)
 def test_special_values(op: str, element: str) -> None:

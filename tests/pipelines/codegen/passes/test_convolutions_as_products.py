@@ -52,7 +52,7 @@ def test_images_of_one_position(windows: Any, images: Any, edges: Any, features_
     dtype=st.sampled_from([np.float32, jnp.bfloat16, np.int32]),
     step=st.integers(1, 2),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_one_result_of_an_image(kinds: list[str], orders: Any, dtype: Any, step: int) -> None:
     """Windows as large as the image, beside windows of one position and images of one, in any order of dimensions."""
     space = "DHW"[: len(kinds)]

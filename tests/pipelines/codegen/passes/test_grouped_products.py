@@ -83,7 +83,7 @@ def test_rows_in_any_groups(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_sums_over_rows_of_any_groups(data: st.DataObject) -> None:
     """Either factor masked or both; groups before or behind rows; rows in no group, in one, in several; batches."""
     batch, groups = data.draw(st.sampled_from([0, 0, 1, 3]), "batch"), data.draw(st.integers(2, 7), "groups")
@@ -123,6 +123,7 @@ def _over_rows(x: Any, y: Any, mine: Any) -> Any:
 _SIZES = [[5, 0, 60, 31], [0, 0, 0, 96], [10, 10, 10, 10], [96, 0, 0, 0]]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("sizes", _SIZES, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16, np.float64])
 def test_gradients_of_experts(sizes: list[int], dtype: Any) -> None:

@@ -81,7 +81,7 @@ def _layer(data: st.DataObject, x: Any, number: int) -> Any:
 
 
 @given(data=st.data())
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_random_networks(data: st.DataObject) -> None:
     images, features = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([3, 8]))
     sizes = data.draw(st.sampled_from([(9, 10), (9, 10), (21,), (5, 6, 4)]))

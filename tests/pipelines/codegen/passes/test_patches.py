@@ -39,7 +39,7 @@ def _permuted(letters: str, order: Any) -> str:
     way=st.sampled_from(["forward", "image", "weights"]),
     rest=st.integers(0, 1),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_patches_and_their_gradients(
     windows: list[int], counts: Any, orders: Any, dtype: Any, way: str, rest: int
 ) -> None:

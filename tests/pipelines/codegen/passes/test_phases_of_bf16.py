@@ -26,7 +26,7 @@ _NUMBERS = ("NHWC", "HWIO", "NHWC")
     features=st.sampled_from([(2, 16, 1), (17, 33, 1), (6, 5, 1), (4, 16, 3)]),
     last=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_with_gaps(gaps: Any, window: Any, low: Any, high: int, features: Any, last: bool) -> None:
     """Whole numbers, of which sums are exact whatever their order is."""
     inputs, outputs, groups = features

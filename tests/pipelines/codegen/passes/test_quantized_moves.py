@@ -38,6 +38,7 @@ _MOVES = {
 }
 
 
+@pytest.mark.wide(3)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16])
 @pytest.mark.parametrize("move", list(_MOVES))
 def test_moves(move: str, dtype: Any) -> None:

@@ -18,7 +18,7 @@ from tests.pipelines.codegen.jax_programs import check, normal
     st.sampled_from(["product", "sum", "stack", "nothing"]),
     st.booleans(),
 )
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_any_reader(source: str, rows: list[int], reader: str, is_reversed: bool) -> None:
     """Caches of scans, parts of carries, and one array for all; places beside the array are clamped."""
 

@@ -23,7 +23,7 @@ from tests.pipelines.codegen.jax_programs import check, normal
     dtype=st.sampled_from([np.float32, jnp.bfloat16]),
     way=st.sampled_from(["forward", "image", "weights"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_single_positions_with_strides(strides: list[int], sizes: Any, last: bool, dtype: Any, way: str) -> None:
     """Images end where windows do, or later."""
     space = "DHW"[: len(strides)]

@@ -38,7 +38,7 @@ def test_gradients_of_a_recurrent_layer(rows: int, dtype: str, backward: bool) -
 
 
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_random_sums_of_products(data: st.DataObject) -> None:
     """Batches, several products of the same factors, sums that start at a number, and sums that are read."""
     turns, batch, terms = (data.draw(st.integers(2, most)) for most in (6, 3, 3))

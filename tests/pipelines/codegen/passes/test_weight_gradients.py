@@ -25,7 +25,7 @@ def _weights(numbers: Any, steps: Any, edges: Any, window: Any, groups: int = 1)
 
 
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_random_windows(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
     size = st.integers(1, 5)

@@ -51,6 +51,7 @@ _NORMS = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", list(_NORMS))
 @pytest.mark.parametrize(("shape", "feature"), [((3, 7), 1), ((4, 5, 6, 8), 3), ((2, 3, 4, 5), 1), ((100, 64), 1)])
 def test_batch_norms_are_f32_inside(name: str, shape: tuple[int, ...], feature: int) -> None:

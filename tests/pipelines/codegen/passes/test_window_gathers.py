@@ -47,6 +47,7 @@ def test_rows_by_elements(width: int, mode: str) -> None:
     check(function, *arguments)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("along", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)])
 def test_take_along_an_axis_by_indices_that_are_the_same_along_others(axis: int, along: tuple[int, ...]) -> None:

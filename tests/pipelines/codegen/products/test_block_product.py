@@ -64,6 +64,7 @@ def _whole(array: Any, unit: int) -> Any:
     return np.ascontiguousarray(np.pad(flat, ((0, 0), (0, -flat.shape[1] % unit))))
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("machine", [HOST, AVX512, AVX2, NEON], ids=["host", "AVX-512", "AVX2", "NEON"])
 @pytest.mark.parametrize("size", [4, 8, 16, 32, 64, 128, 192])
 def test_sizes(machine: Machine, size: int) -> None:
@@ -111,6 +112,7 @@ def _calls(function: Any, *arguments: Any) -> int:
     return str(program.module).count("@hloforge.block_product(")
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("m", [1, 6])
 @pytest.mark.parametrize(
     ("function", "signs"),

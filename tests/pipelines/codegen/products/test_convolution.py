@@ -288,6 +288,7 @@ def test_tile_registers(
     check(one, machine=replace(TILED, l2_bytes=1 << 14), at_end=False)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
 @pytest.mark.parametrize(
     ("batch", "axes", "outputs", "groups"),
@@ -324,6 +325,7 @@ def test_tile_registers_of_windows_in_place(
     check(one, machine=replace(TILED, workers=3))
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize("kernel", ["OIS", "SIO"])
 @pytest.mark.parametrize("sizes", [(3, 7, 32, 40, 1), (2, 20, 16, 48, 2), (5, 9, 5, 33, 1)], ids=str)
@@ -380,6 +382,7 @@ def test_tile_registers_of_windows(kernel: str, kind: str) -> None:
         check(_reversed(one), at_end=False)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("kernel", ["OIS", "IOS", "SIO", "SOI"])
 @pytest.mark.parametrize("kind", ["float", "bfloat", "i8"])
 def test_packed_windows(kind: str, kernel: str) -> None:

@@ -105,6 +105,7 @@ def _panels(function: Any, *arguments: Any) -> int:
     return sum(isinstance(step, Single) and step.operation.panel is not None for step in steps)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("rows", [1, 3, 40])
 @pytest.mark.parametrize("form", list(_FORMS))
 def test_forms_of_weights(form: str, rows: int) -> None:
