@@ -52,7 +52,7 @@ def fold(proto: Any, version: int, inputs: Sequence[Any]) -> list[Array] | None:
     if any(attribute.ref_attr_name or attribute.HasField("g") for attribute in proto.attribute):
         return None
     try:
-        results = _evaluate(proto, version, inputs)
+        results = evaluate(proto, version, inputs)
     except Exception:
         # An operator or a type that the evaluator lacks: the operator's own function decides what is wrong.
         return None
@@ -89,7 +89,8 @@ def _is_small(tensor: Any) -> bool:
     )
 
 
-def _evaluate(proto: Any, version: int, inputs: Sequence[Any]) -> list[Any]:
+def evaluate(proto: Any, version: int, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of a node by ONNX's reference evaluator."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 

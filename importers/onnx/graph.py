@@ -20,6 +20,7 @@ from hloforge.importers.onnx.functions import MICROSOFT, TAKEN_OVER, Body, as_on
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import Handler, canonical, handler_of
 from hloforge.importers.onnx.texts import TAKE_TEXT, TEXT_HINT, is_text, moved, refusal_of
+from hloforge.importers.onnx.weights import of_weights
 from hloforge.importers.tensors import lift
 
 # Elements of a sparse tensor with its zeros: its few bytes may claim any number.
@@ -123,6 +124,9 @@ class Scope:
             folded = fold(self._resolved(proto), version, inputs)
             if folded is not None:
                 return folded
+            computed = of_weights(self._resolved(proto), version, inputs)
+            if computed is not None:
+                return [self.shared(name, array) for name, array in zip(proto.output, computed, strict=False)]
             handler = handler_of(domain, proto.op_type, version)
             if handler is not None:
                 return self._handled(proto, version, inputs, attributes, handler)
