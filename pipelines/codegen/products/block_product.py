@@ -38,6 +38,8 @@ GROUP = 4
 WHOLE = 64
 # How many times as many terms as floats the instructions for bytes take.
 _FASTER = 4
+# LLVM's names of the instruction that adds up two products of bytes, by the bytes of a vector.
+_PAIRS = {32: "avx2.pmadd.ub.sw", 64: "avx512.pmaddubs.w.512"}
 
 
 @dataclass(frozen=True)
@@ -192,10 +194,14 @@ class _Tile:
                 for part in range(vectors)
             ]
             for number, (codes, right) in enumerate(columns):
-                total = starts
-                for some_bytes, some_codes in zip(bytes_, codes, strict=True):
-                    for one, other in zip(some_bytes, some_codes, strict=True):
-                        total = self._dots(one, other, total)
+                both = [
+                    pair
+                    for some_bytes, some_codes in zip(bytes_, codes, strict=True)
+                    for pair in zip(some_bytes, some_codes, strict=True)
+                ]
+                total = self._of_pairs(both, starts) if self._adds_pairs else starts
+                for one, other in both if not self._adds_pairs else ():
+                    total = self._dots(one, other, total)
                 slot = place * self.shape[1] + number
                 scaled = total.as_(FLOAT)
                 following[slot] = function.intrinsic("fmuladd", left.kind, scaled, left * right, following[slot])
@@ -227,6 +233,31 @@ class _Tile:
         count = min(some // product.size, blocks)
         each_block = terms_at(function, Matrix(FLOAT, (), 1, 1), scales, 0, blocks, count, FLOAT)
         return found, function.shuffle(each_block, None, [lane * GROUP // product.size for lane in range(lanes)])
+
+    @property
+    def _adds_pairs(self) -> int:
+        """How many sums of two products fit in 16 bits, which AVX2 multiplies and adds by one instruction; 0 for none.
+
+        It takes numbers without signs and numbers with signs, and saturates, which small codes never do.
+        """
+        product = self.product
+        if VNNI in product.extensions or AVX2 not in product.extensions or not product.is_unsigned:
+            return 0
+        largest = max(255 if one.is_flipped else one.mask & 255 >> one.shift for one in product.codes)
+        return ((1 << 15) - 1) // (2 * largest * 128) if self.vector in _PAIRS else 0
+
+    def _of_pairs(self, both: Sequence[tuple[Value, Value]], total: Value) -> Value:
+        """Sums of four products each of rows' bytes and codes, added to those of before."""
+        function, kind = self.function, vector_of(I16, self.vector // 2)
+        ones = function.constant(1, kind)
+        for first in range(0, len(both), self._adds_pairs):
+            pairs: Value | None = None
+            for row, codes in both[first : first + self._adds_pairs]:
+                found = function.emit(f"call {kind} @llvm.x86.{_PAIRS[self.vector]}({codes}, {row})", kind)
+                pairs = found if pairs is None else pairs + found
+            assert pairs is not None
+            total = Arithmetic(I32, I16, 2, "pmaddwd").multiply_add(pairs, ones, total)
+        return total
 
     def _dots(self, row: Value, codes: Value, total: Value) -> Value:
         """Sums of four products each, added to those of before."""
