@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.products.complex_products import ComplexGemm
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.codegen.products.packed import PackedGemm, gains
-from hloforge.pipelines.codegen.products.results import Store
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.framework.machine import Machine
 
@@ -36,19 +36,7 @@ class Product(Protocol):
 
     def scratch(self, machine: Machine) -> int: ...
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        /,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None: ...
+    def emit(self, work: Work) -> None: ...
 
 
 class PackedProduct(Product, Protocol):
@@ -62,21 +50,6 @@ class PackedProduct(Product, Protocol):
 
     def pack(
         self, function: Function, factor: Value, target: Value, workgroup: Value | None, /, *, machine: Machine
-    ) -> None: ...
-
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        /,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-        packed: Value | None = None,
     ) -> None: ...
 
 
@@ -94,21 +67,8 @@ class Packed:
     def scratch(self, machine: Machine) -> int:
         return self.product.scratch(machine)
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        /,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None:
-        arguments = function, lhs, rhs, out, scratch, workgroup
-        self.product.emit(*arguments, machine=machine, store=store, packed=self.packed)
+    def emit(self, work: Work) -> None:
+        self.product.emit(replace(work, packed=self.packed))
 
 
 def emit(
@@ -139,7 +99,7 @@ def emit(
         after.write_borders()
     with accessing(function, ""):
         store = after.store if after else None
-        product.emit(function, lhs, rhs, out, scratch, number, machine=generator.machine, store=store)
+        product.emit(Work(function, lhs, rhs, out, scratch, number, generator.machine, store=store))
 
 
 def scratch_of(generator: Generator, size: int, share: Share | None) -> Value | None:

@@ -22,6 +22,7 @@ from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.operands import strided
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.codegen.slots import Slot
 from hloforge.pipelines.codegen.steps import Nest, Single
 
@@ -141,15 +142,11 @@ class _Writer:
         before, function.has_scalar_loops = function.has_scalar_loops, False
         with accessing(function, ""):
             part.emit(
-                function,
-                left,
-                right,
-                out,
-                self._scratch[op],
-                None,
-                machine=generator.machine,
-                store=store if after else None,
-                packs=self._packs if part.keeps else None,
+                Work(
+                    *(function, left, right, out, self._scratch[op], None, generator.machine),
+                    store=store if after else None,
+                    packs=self._packs if part.keeps else None,
+                )
             )
         has_vectors = not function.has_scalar_loops
         function.has_scalar_loops |= before

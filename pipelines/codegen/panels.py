@@ -30,6 +30,7 @@ from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.parts import strides
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.codegen.steps import Nest
 from hloforge.pipelines.framework.machine import Machine
 
@@ -123,7 +124,7 @@ def write(generator: Generator, op: Op, share: Share | None) -> None:
         _fill(generator, found, kept, begin)
         out = function.offset(pointers[1], storage_kind(op.result.element), begin * found.gemm.out.column)
         with accessing(function, ""):
-            part.emit(function, pointers[0], panel, out, work, None, machine=machine)
+            part.emit(Work(function, pointers[0], panel, out, work, None, machine))
 
 
 def _fill(generator: Generator, found: Panels, kept: Memory, begin: object) -> None:

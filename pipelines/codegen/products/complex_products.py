@@ -17,13 +17,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products import complex_dots, row_products, tiled
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix
-from hloforge.pipelines.codegen.products.results import Results, Store
+from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 
 
@@ -100,36 +98,25 @@ class ComplexGemm:
             return self.count, row_products.plan(self.parts, machine).chunks
         return tiled.units(self.parts, tiled.plan(self.parts, machine))
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None:
+    def emit(self, work: Work) -> None:
         """As ``Gemm.emit``; results are stored as they are."""
-        assert store is None, "nothing is computed of complex sums"
-        form, parts = self.form(machine), self.parts
+        assert work.store is None, "nothing is computed of complex sums"
+        machine, parts = work.machine, self.parts
+        form = self.form(machine)
         if form == "transposed":
-            self.transposed().emit(function, rhs, lhs, out, scratch, workgroup, machine=machine)
+            self.transposed().emit(work.exchanged())
             return
-        first, last = piece_of(function, math.prod(self._units(machine)), workgroup, self.workgroups(machine))
+        function, lhs, rhs, scratch = work.function, work.lhs, work.rhs, work.scratch
+        piece = work.piece(math.prod(self._units(machine)), self.workgroups(machine))
         if form == "dots":
-            complex_dots.write(function, self, complex_dots.plan(self, machine), lhs, rhs, out, scratch, first, last)
+            complex_dots.write(function, self, complex_dots.plan(self, machine), lhs, rhs, work.out, scratch, *piece)
             return
-        results = Results(function, out, parts.out, parts.batch)
+        results = Results(function, work.out, parts.out, parts.batch)
         if form == "rows":
             assert scratch is not None
-            row_products.write(
-                function, parts, row_products.plan(parts, machine), lhs, rhs, results, scratch, first, last
-            )
+            row_products.write(function, parts, row_products.plan(parts, machine), lhs, rhs, results, scratch, *piece)
             return
-        tiled.TiledProduct(function, parts, tiled.plan(parts, machine), lhs, rhs, results, scratch).run(first, last)
+        tiled.TiledProduct(function, parts, tiled.plan(parts, machine), lhs, rhs, results, scratch).run(*piece)
 
 
 def _doubled(matrix: Matrix) -> Matrix:

@@ -38,9 +38,10 @@ from hloforge.pipelines.codegen.products.laid_windows import LaidWindows
 from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
 from hloforge.pipelines.codegen.products.phases import Phase, PhasedProduct, phases_of, without_zeros
-from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
+from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.codegen.products.strips import Strips, read_by, strips_of
 from hloforge.pipelines.codegen.products.windows import Windows, copied_rows
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 
 # Of the second-level cache, what the copy of a part of an image fills if there are still enough rows to pay for
@@ -237,32 +238,13 @@ class Convolution:
             return math.prod(phased.units)
         return math.prod(tiled.units(*(whole._registers(machine) or whole._product(machine))))
 
-    def emit(
-        self,
-        function: Function,
-        image: Value,
-        kernel: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        *,
-        machine: Machine,
-        epilogue: Epilogue | None = None,
-        store: Store | None = None,
-        packed: Value | None = None,
-    ) -> None:
-        """Write the convolution, or a piece of it.
-
-        Args:
-            packed: what ``pack`` has written, where the kernel is packed apart.
-            scratch, workgroup: as for ``Gemm.emit``.
-            epilogue, store: as for ``Gemm.emit``; their indices are [image, *spatial indices, feature], where the
-                feature counts through all groups. Lanes go along the dimension of the result that is contiguous:
-                features if they are and there are several, else pixels of a row.
-        """
+    def emit(self, work: Work) -> None:
+        """Write the convolution, or a piece of it."""
+        function, image, kernel, out = work.function, work.lhs, work.rhs, work.out
+        scratch, machine, epilogue, store, packed = work.scratch, work.machine, work.epilogue, work.store, work.packed
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this convolution needs {needed} bytes of scratch")
-        first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
+        all_of_it = work.piece(self._units(machine), self.workgroups(machine))
         whole, whole_kernel = self._in_planes(), kernel
         if self.strips is None:
             kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
@@ -279,19 +261,19 @@ class Convolution:
             one_group = replace(whole, out=replace(whole.out, feature=self.out.group))
             results = _Pixels(function, out, matrix, (self.batch, 1), epilogue, store, False, one_group, kept)
             loops = depthwise.plan(whole, machine)
-            depthwise.DepthwiseProduct(function, whole, loops, image, kernel, results, scratch).run(first, last)
+            depthwise.DepthwiseProduct(function, whole, loops, image, kernel, results, scratch).run(*all_of_it)
             return
         if form == "matrix":
             product = whole._matrix
             results = _Pixels(function, out, product.stored, product.batch, epilogue, store, False, whole, kept)
-            product.write(function, image, kernel, results, scratch, (first, last), machine=machine)
+            product.write(replace(work, rhs=kernel, packed=None), results, all_of_it)
             return
         if form == "planes":
             assert scratch is not None
             matrix = gemm.out.transposed()
             results = _Pixels(function, out, matrix, gemm.batch, epilogue, store, True, dense, kept, counts, True)
             found = planes.plan(dense, machine)
-            planes.PlaneProduct(function, dense, found, phases, image, kernel, results, scratch).run(first, last)
+            planes.PlaneProduct(function, dense, found, phases, image, kernel, results, scratch).run(*all_of_it)
             return
         gemm, cut = whole._product(machine)
         results = _Pixels(function, out, gemm.stored, gemm.batch, epilogue, store, False, dense, kept, counts)
@@ -313,7 +295,7 @@ class Convolution:
 
             totals = math.prod(phased.units), math.prod(tiled.units(gemm, cut))
             tile_registers.run_if_allowed(
-                function, write, (first, last), totals, lambda piece: loops_of_pixels.run(*piece), rounds=rounds
+                function, write, all_of_it, totals, lambda piece: loops_of_pixels.run(*piece), rounds=rounds
             )
         elif registers := whole._registers(machine):
             rows = whole._by_rows(machine)
@@ -330,13 +312,13 @@ class Convolution:
             tile_registers.run_if_allowed(
                 function,
                 lambda piece: tiles.run(*piece),
-                (first, last),
+                all_of_it,
                 totals,
                 lambda piece: loops_of_pixels.run(*piece),
                 rounds=rounds,
             )
         else:
-            loops_of_pixels.run(first, last)
+            loops_of_pixels.run(*all_of_it)
 
     def _without_zeros(self) -> tuple[Convolution, tuple[Phase, ...]]:
         """The convolution of all phases of an image with zeros between its pixels; of others the same."""

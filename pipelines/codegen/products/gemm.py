@@ -2,7 +2,7 @@
 
     lhs, rhs, out = dense("float", (), 64, 512), dense("float", (), 512, 256), dense("float", (), 64, 256)
     gemm = Gemm((), 64, 256, 512, lhs, rhs, out)
-    gemm.emit(function, *pointers, scratch, workgroup, machine=machine, epilogue=epilogue)
+    gemm.emit(Work(function, *pointers, scratch, workgroup, machine, epilogue=epilogue))
 
 Which loops are written depends on the sizes and strides (``form``):
 - ``tiles``: a tile of sums in registers (``tiled.py``), the right factor in place or packed;
@@ -27,8 +27,9 @@ from hloforge.pipelines.codegen.products.arithmetic import BF16
 from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
 from hloforge.pipelines.codegen.products.loops import piece_of
 from hloforge.pipelines.codegen.products.operands import Matrix, sum_kind
-from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
+from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.codegen.products.strips import Strips, strips_of
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 
 # Bytes that a workgroup packs at least.
@@ -185,69 +186,36 @@ class Gemm:
             work //= tile_registers.FASTER
         return pieces_for(work, read, lanes, machine)
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        *,
-        machine: Machine,
-        epilogue: Epilogue | None = None,
-        store: Store | None = None,
-        packs: Value | None = None,
-        packed: Value | None = None,
-    ) -> None:
-        """Write the product, or a piece of it.
-
-        Args:
-            scratch: of ``scratch`` bytes, of this workgroup alone; None where it needs none.
-            workgroup: the number of the piece, below ``workgroups``; None for all of it.
-            epilogue: what is stored instead of sums. An element may be computed and stored more than once, so it must
-                not read what is stored, and ``store`` must not add to it. Of a product with one column it is given
-                numbers; written with that column as the left factor (``transposed``) it is given vectors.
-            store: stores results in place of a plain store to ``out``; then ``out`` says no strides.
-            packs: of a product that ``keeps`` strips, whether this run packs them: the right factor is another one.
-            packed: what ``pack`` has written, where the right factor is packed apart.
-        """
-        if scratch is None and (needed := self.scratch(machine)):
+    def emit(self, work: Work) -> None:
+        """Write the product, or a piece of it."""
+        machine = work.machine
+        if work.scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
-        results = Results(function, out, self.stored, self.batch, epilogue, store)
-        first, last = piece_of(function, self.units(machine), workgroup, self.workgroups(machine))
-        piece = first, last
-        self.write(function, lhs, rhs, results, scratch, piece, machine=machine, packs=packs, packed=packed)
+        results = Results(work.function, work.out, self.stored, self.batch, work.epilogue, work.store)
+        self.write(work, results, work.piece(self.units(machine), self.workgroups(machine)))
 
-    def write(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        results: Results,
-        scratch: Value | None,
-        piece: tuple[Value, Value],
-        *,
-        machine: Machine,
-        packs: Value | None = None,
-        packed: Value | None = None,
-    ) -> None:
+    def write(self, work: Work, results: Results, piece: tuple[Value, Value]) -> None:
         """Write the units of a piece, from its first up to its last one, with results of their own."""
-        form = self.form(machine)
+        function, machine, packs = work.function, work.machine, work.packs
+        form, factors = self.form(machine), (work.lhs, work.rhs)
         if form == "transposed":
             turned = self.transposed()
-            results = replace(results, matrix=turned.out, exchanged=True)
-            turned.write(function, rhs, lhs, results, scratch, piece, machine=machine)
+            turned.write(work.exchanged(), replace(results, matrix=turned.out, exchanged=True), piece)
         elif form == "dots":
-            dot_products.write(function, self, dot_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
+            plan = dot_products.plan(self, machine)
+            dot_products.write(function, self, plan, *factors, results, work.scratch, *piece)
         elif form == "rows":
-            assert scratch is not None
-            row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
+            assert work.scratch is not None
+            row_products.write(
+                *(function, self, row_products.plan(self, machine), *factors, results, work.scratch), *piece
+            )
         elif form == "registers":
             found = self._kept(tile_registers.plan(self, machine))
-            right = rhs if packed is None else packed
+            right = work.rhs if work.packed is None else work.packed
             product = tile_registers.TileRegisterProduct(
-                *(function, self, found, lhs, right, results, scratch), is_packed=packed is not None, packs=packs
+                *(function, self, found, work.lhs, right, results, work.scratch),
+                is_packed=work.packed is not None,
+                packs=packs,
             )
             vectors = tile_registers.by_vectors(self)
             tile_registers.run_if_allowed(
@@ -255,12 +223,12 @@ class Gemm:
                 lambda part: product.run(*part),
                 piece,
                 (self.units(machine), vectors.units(machine)),
-                lambda part: vectors.write(function, lhs, rhs, results, scratch, part, machine=machine, packs=packs),
+                lambda part: vectors.write(replace(work, packed=None), results, part),
                 rounds=BF16 in self.extensions,
             )
         else:
             found = self._kept(tiled.plan(self, machine))
-            tiled.TiledProduct(function, self, found, lhs, rhs, results, scratch, packs=packs).run(*piece)
+            tiled.TiledProduct(function, self, found, *factors, results, work.scratch, packs=packs).run(*piece)
 
     def units(self, machine: Machine) -> int:
         """Parts of the work that no piece cuts."""

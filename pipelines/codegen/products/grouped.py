@@ -25,19 +25,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import BF16
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.left_factors import BlockedRows, rows_of
-from hloforge.pipelines.codegen.products.loops import each, piece_of
+from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.members import listed, look_over, number_bytes
 from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import strided
-from hloforge.pipelines.codegen.products.results import Results, Store
+from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.codegen.products.strips import Strips, strips_of
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 
 # Tiles of rows that are enough for whatever strips pay for.
@@ -119,24 +119,14 @@ class GroupedGemm:
     def _strips(self, machine: Machine) -> int:
         return tiled.units(self.gemm, self._plan(machine))[2]
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None:
-        """Write the product, or a piece of it; arguments as for ``Gemm.emit``, without a store of one's own."""
-        if scratch is None or self.members is None or store is not None:
+    def emit(self, work: Work) -> None:
+        """Write the product, or a piece of it, without a store of one's own."""
+        if work.scratch is None or self.members is None or work.store is not None:
             raise ValueError("this product needs scratch, members and no store")
-        first, last = piece_of(function, self._strips(machine), workgroup, self.workgroups(machine))
-        members, results = self.members, Results(function, out, self.gemm.out, self.gemm.batch)
-        memory, gemm = scratch, tile_registers.by_vectors(self.gemm)
+        function, lhs, rhs, machine = work.function, work.lhs, work.rhs, work.machine
+        all_of_it = work.piece(self._strips(machine), self.workgroups(machine))
+        members, results = self.members, Results(function, work.out, self.gemm.out, self.gemm.batch)
+        memory, gemm = work.scratch, tile_registers.by_vectors(self.gemm)
 
         def run(product: GroupedProduct, found: tiled.TiledPlan, piece: tuple[Value, Value]) -> None:
             numbers, copies, _ = self._areas(found)
@@ -156,11 +146,11 @@ class GroupedGemm:
             run(GroupedTiles(function, self.gemm, found, lhs, rhs, results, copied), found, piece)
 
         if not self._takes_registers(machine):
-            by_vectors((first, last))
+            by_vectors(all_of_it)
             return
         totals = self._strips(machine), tiled.units(self.gemm, self._by_vectors(machine))[2]
         rounds = BF16 in self.gemm.extensions
-        tile_registers.run_if_allowed(function, by_registers, (first, last), totals, by_vectors, rounds=rounds)
+        tile_registers.run_if_allowed(function, by_registers, all_of_it, totals, by_vectors, rounds=rounds)
 
 
 class GroupedProduct(tiled.TiledProduct):

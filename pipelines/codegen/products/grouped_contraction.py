@@ -23,19 +23,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing, tiled
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.left_factors import Rows
-from hloforge.pipelines.codegen.products.loops import carrying, each, piece_of
+from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.members import listed, number_bytes
 from hloforge.pipelines.codegen.products.micro_kernel import Turn, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
-from hloforge.pipelines.codegen.products.results import Results, Store
+from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.codegen.products.strips import Strips
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 
 # Rows of a chunk at most, and tiles that it has at least where there are as many.
@@ -116,28 +116,20 @@ class GroupedContraction:
         _, chunks, strips = tiled.units(self.gemm, self._plan(machine))
         return chunks * strips
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None:
-        """Write the sums, or a piece of them; arguments as for ``Gemm.emit``, without a store of one's own."""
-        if scratch is None or self.members is None or store is not None:
+    def emit(self, work: Work) -> None:
+        """Write the sums, or a piece of them, without a store of one's own."""
+        if work.scratch is None or self.members is None or work.store is not None:
             raise ValueError("these sums need scratch, members and no store")
-        first, last = piece_of(function, self._units(machine), workgroup, self.workgroups(machine))
-        results = Results(function, out, self.gemm.out, self.gemm.batch)
-        packed = function.offset(scratch, I8, self._number_bytes)
-        rest, found = function.offset(packed, I8, self._packed_bytes(machine)), self._plan(machine)
-        product = _GroupedContraction(function, self.gemm, found, lhs, rhs, results, rest, is_packed=found.by_rows)
+        function, machine, found = work.function, work.machine, self._plan(work.machine)
+        results = Results(function, work.out, self.gemm.out, self.gemm.batch)
+        packed = function.offset(work.scratch, I8, self._number_bytes)
+        rest = function.offset(packed, I8, self._packed_bytes(machine))
+        product = _GroupedContraction(
+            *(function, self.gemm, found, work.lhs, work.rhs, results, rest), is_packed=found.by_rows
+        )
         product.packed = packed
-        product.run_groups(self.members, scratch, first, last)
+        piece = work.piece(self._units(machine), self.workgroups(machine))
+        product.run_groups(self.members, work.scratch, *piece)
 
 
 class _GroupedContraction(tiled.TiledProduct):

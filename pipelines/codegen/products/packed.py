@@ -17,8 +17,8 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products import tiled
 from hloforge.pipelines.codegen.products.gemm import Gemm
-from hloforge.pipelines.codegen.products.loops import piece_of
-from hloforge.pipelines.codegen.products.results import Results, Store
+from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 
 # Rows up to which packing pays: of more it is a small part of multiplying, and its memory is as much as the factor's.
@@ -63,29 +63,14 @@ class PackedGemm:
         count, chunks, strips = tiled.units(self.gemm, plan)
         return count * chunks * strips
 
-    def emit(
-        self,
-        function: Function,
-        lhs: Value,
-        rhs: Value,
-        out: Value,
-        scratch: Value | None,
-        workgroup: Value | None,
-        *,
-        machine: Machine,
-        store: Store | None = None,
-    ) -> None:
-        """As ``Gemm.emit``.
-
-        Args:
-            lhs: the factor that is not packed.
-            rhs: the strips of the other one.
-        """
-        results = Results(function, out, self.gemm.out, self.gemm.batch, None, store, self.exchanged)
-        found = self._plan(machine)
-        product = tiled.TiledProduct(function, self.gemm, found, lhs, rhs, results, scratch, is_packed=True)
-        first, last = piece_of(function, self._units(found), workgroup, self.workgroups(machine))
-        product.run(first, last)
+    def emit(self, work: Work) -> None:
+        """As ``Gemm.emit``, of the factor that is not packed as the left one and the strips of the other one."""
+        function, found = work.function, self._plan(work.machine)
+        results = Results(function, work.out, self.gemm.out, self.gemm.batch, None, work.store, self.exchanged)
+        product = tiled.TiledProduct(
+            *(function, self.gemm, found, work.lhs, work.rhs, results, work.scratch), is_packed=True
+        )
+        product.run(*work.piece(self._units(found), self.workgroups(work.machine)))
 
 
 def gains(gemm: Gemm, machine: Machine) -> bool:

@@ -13,6 +13,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import Machine
 from tests.pipelines.codegen.kernel_text import Kernel
 
@@ -95,7 +96,7 @@ def check(
         compiled(own.text()).run([left, right, extra], gemm.pack_workgroups(machine))
         given = {**given, "packed": pointers[4]}
     number = workgroup if workers else None
-    gemm.emit(function, *pointers[:3], pointers[3], number, machine=machine, **given)
+    gemm.emit(Work(function, *pointers[:4], number, machine, **given))
     code = compiled(kernel.text(), **options)
 
     out = np.zeros(_extent(gemm.out, gemm.batch, gemm.m, gemm.n), matrix_dtype(gemm.out))

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.products.complex_products import ComplexGemm
 from hloforge.pipelines.codegen.products.operands import Matrix
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON, Machine
 from tests.pipelines.codegen.kernel_text import Kernel
 
@@ -46,7 +47,7 @@ def check(gemm: ComplexGemm, *, machine: Machine = HOST, at_end: bool = True, wo
     kernel = Kernel(4, machine.vector_bytes)
     function, pointers, (workgroup,) = kernel.part(kernel.arrays, [kernel.workgroup])
     pieces = gemm.workgroups(machine) if workers else 1
-    gemm.emit(function, *pointers[:4], workgroup if workers else None, machine=machine)
+    gemm.emit(Work(function, *pointers[:4], workgroup if workers else None, machine))
     code = compiled(kernel.text())
     out = np.zeros((*gemm.batch, gemm.m, gemm.n), _DTYPES[gemm.out.kind])
     arrays = [left, right, out, np.zeros(-(-gemm.scratch(machine) // 64) * 64, np.uint8)]

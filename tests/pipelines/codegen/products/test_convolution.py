@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.products import convolution as convolution_modul
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.direct_windows import DirectWindows
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
+from hloforge.pipelines.codegen.products.work import Work
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from tests.pipelines.codegen.kernel_text import Kernel as Text
 
@@ -152,7 +153,7 @@ def check(
     hooks = {"epilogue": _bias(function, pointers[4], one)} if biased else {}
     if apart:
         hooks["packed"] = pointers[5]
-    one.emit(function, *pointers[:3], pointers[3], workgroup, machine=machine, **hooks)
+    one.emit(Work(function, *pointers[:4], workgroup, machine, **hooks))
     scratch = np.full(-(-one.scratch(machine) // 64) * 64, 0xFF, np.uint8)
     arrays = [flat_image, flat_kernel, out, scratch, bias, strips]
     rooms = [Guarded(array.nbytes, at_end=at_end) for array in arrays]

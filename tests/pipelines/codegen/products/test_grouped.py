@@ -12,6 +12,7 @@ from hloforge.pipelines.codegen.products import grouped, tile_registers
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.grouped import GroupedGemm
 from hloforge.pipelines.codegen.products.operands import Matrix
+from hloforge.pipelines.codegen.products.work import Work
 from tests.pipelines.codegen.kernel_text import Kernel as Text
 
 from .jit import TILED, WITH_TILES, compiled
@@ -38,7 +39,7 @@ def _check(sizes: tuple[int, int, int], members: np.ndarray[Any, Any], out: str,
     function, pointers, (workgroup,) = text.part(text.arrays, [text.workgroup])
     product = GroupedGemm(gemm, rows, pointers[4])
     assert product._plan(TILED).arithmetic == tile_registers.arithmetic_of(gemm)
-    product.emit(function, *pointers[:3], pointers[3], workgroup, machine=TILED)
+    product.emit(Work(function, *pointers[:4], workgroup, TILED))
     stored = np.ascontiguousarray(rhs.swapaxes(-1, -2) if turned else rhs)
     results = np.full((batch, rows, n), np.nan, ml_dtypes.bfloat16 if out == "bfloat" else np.float32)
     scratch = np.full(-(-product.scratch(TILED) // 64) * 64, 0xFF, np.uint8)
