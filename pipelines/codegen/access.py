@@ -49,10 +49,8 @@ class Accesses(Rules):
 
     def copy(self) -> Accesses:
         """What goes on apart from here."""
-        return replace(
-            self,
-            **{name: value.copy() for name, value in vars(self).items() if isinstance(value, list | dict | set)},
-        )
+        copied: dict[str, Any] = {n: v.copy() for n, v in vars(self).items() if isinstance(v, list | dict | set)}
+        return replace(self, **copied)
 
     def load(self, array: Array, number: Index) -> None:
         self.loads.append((array, number))

@@ -662,8 +662,8 @@ class Planner:
             for step in steps
         }
         effects = [step for step in steps if isinstance(step, Single) and step.operation.has_effects]
-        for one, other in itertools.pairwise(effects):
-            before[other].add(one)
+        for one, following in itertools.pairwise(effects):
+            before[following].add(one)
         self._order_updates(steps, before)
         order: list[Step] = []
         for step in steps:
