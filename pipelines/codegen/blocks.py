@@ -174,10 +174,10 @@ class Generator:
         return Elements(memory.pointer, array.element, memory.access)
 
     def part(self, slot: Slot, offset: int, size: int) -> Slot:
-        """So many bytes of memory that nobody writes."""
+        """So many bytes of an array's memory, which the code that reads them does not write."""
         key = slot, offset, size
         if key not in self._parts:
-            self._parts[key] = replace(slot, offset=slot.offset + offset, size=size)
+            self._parts[key] = replace(slot, offset=slot.offset + offset, size=size, whole=slot)
         return self._parts[key]
 
     def copy(self, array: Array, target: Slot, share: Share | None = None) -> None:

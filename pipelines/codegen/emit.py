@@ -135,7 +135,7 @@ class Emitter(Rules):
         return found
 
     def in_memory(self, array: Array) -> bool:
-        return self._memory(array) is not None
+        return array in self.function.near or self._memory(array) is not None
 
     def made(self, array: Array, place: Place) -> Element:
         found: Element = super().made(array, place)
@@ -146,7 +146,17 @@ class Emitter(Rules):
         # What these loops make they read at its own place alone, before its memory is written. The number does not
         # tell: it may be the same in other words, quotients of other counters.
         made = self._made_here(array)
-        return self.memory(array).load(self.value(number)) if made is None else made
+        if made is not None:
+            return made
+        memory, number = self.nearest(array, number)
+        return memory.load(self.value(number))
+
+    def nearest(self, array: Array, number: Index) -> tuple[Memory, Index]:
+        """The memory that an element is read from, and the element's number there."""
+        if array not in self.function.near:
+            return self.memory(array), number
+        first, memory = self.function.near[array]
+        return memory(), number - first
 
     def _made_here(self, array: Array) -> Element | None:
         for scope in reversed(self._scopes):

@@ -13,6 +13,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import loops_at_once
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator, copy_workgroups, workgroups
 from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.first_elements import from_first_elements, slots_read
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_names import kernel_name
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
@@ -138,7 +139,8 @@ class _Program:
                 # Rows are cut otherwise then.
                 count = workgroups(generator, step)
             share = Share(generator.writer.workgroup(), count) if count > 1 else None
-            writer.write_step(number, step, share)
+            with from_first_elements(generator, step, writer.planner.in_memory):
+                writer.write_step(number, step, share)
             self._steps.append(step)
             if packed is not None:
                 generator.give_back(packed)
@@ -243,8 +245,8 @@ class _Program:
         Where one ends depends on the steps themselves, so that equal layers have equal kernels.
         """
         kernel = self._generator.writer
-        slots = {self._generator.slots.get(array) for array in writer.reads(step)}
-        most = len(kernel.slots) + len(slots - {None} - set(kernel.slots)) + 2 * len(step.makes) + _SCRATCHES
+        slots = slots_read(self._generator, step, writer.reads(step), writer.planner.in_memory)
+        most = len(kernel.slots) + len(slots - set(kernel.slots)) + 2 * len(step.makes) + _SCRATCHES
         return most > MOST_BINDINGS or ends(kernel.lines, step.signature)
 
     def _make_room(self) -> None:

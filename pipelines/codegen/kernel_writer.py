@@ -48,6 +48,8 @@ class KernelWriter:
         self.stack = 0
         self.shares = 1
         self._memories: dict[Slot, Memory] = {}
+        # Metadata of slots, and of their parts.
+        self._accesses: dict[Slot, str] = {}
         self.vector_bytes = vector_bytes
         self._bits = vector_bytes * 8
         self._workgroup: Value | None = None
@@ -60,7 +62,10 @@ class KernelWriter:
     def memory(self, slot: Slot) -> Memory:
         """A slot in this kernel's code."""
         if slot not in self._memories:
-            self._memories[slot] = Memory(self._pointer(slot), slot.element, self._access())
+            pointer, whole = self._pointer(slot), slot.whole or slot
+            if whole not in self._accesses:
+                self._accesses[whole] = self._access()
+            self._memories[slot] = Memory(pointer, slot.element, self._accesses[whole])
         return self._memories[slot]
 
     def let(self, slot: Slot, memory: Memory) -> None:

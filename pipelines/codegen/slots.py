@@ -30,6 +30,7 @@ class Slot:
         size: in bytes.
         element: the element type.
         is_given: whether it is a parameter's that the caller gives up, where a result may lie.
+        whole: the slot that it is a part of, with which alone it shares memory.
     """
 
     where: Where
@@ -38,6 +39,7 @@ class Slot:
     number: int = 0
     offset: int = 0
     is_given: bool = False
+    whole: Slot | None = None
 
     @property
     def is_writable(self) -> bool:

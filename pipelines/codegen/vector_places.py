@@ -102,7 +102,8 @@ class VectorEmitter(Emitter):
         if made is not None:
             return made
         is_along = any(symbol is self._along for symbol, _ in number.terms)
-        return self.memory(array).load(self.value(number), self._lanes if is_along else 0)
+        memory, number = self.nearest(array, number)
+        return memory.load(self.value(number), self._lanes if is_along else 0)
 
     def number(self, index: Index, element: str) -> Element:
         first = super().number(index, element)

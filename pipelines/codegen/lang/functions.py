@@ -55,6 +55,8 @@ class Function:
         has_scalar_loops: whether LLVM's loop passes gain: an innermost loop has no vectors of its own.
         definitions: of tables and functions that it shares with others of its text, by their names; whoever writes
             the text adds them.
+        near: arrays that are read from a later element on, with that element's number and what finds the memory from
+            there on.
     """
 
     def __init__(self, vector_bytes: int = 0, *, fuses: bool = False) -> None:
@@ -64,6 +66,7 @@ class Function:
         self.access = ""
         self.has_scalar_loops = False
         self.definitions: dict[str, str] = {}
+        self.near: dict[Any, tuple[int, Callable[[], Any]]] = {}
         # Places in the lines behind which loops have ended that stay loops.
         self._ended = 0
         self._count = 0
