@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hloforge.dialect import marks
@@ -21,7 +22,6 @@ from hloforge.pipelines.codegen.algorithms.lu import LU, Factorization
 from hloforge.pipelines.codegen.algorithms.merging import TridiagonalEigenvectors
 from hloforge.pipelines.codegen.algorithms.qr import QR, Orthogonal
 from hloforge.pipelines.codegen.algorithms.reflected import Reflected
-from hloforge.pipelines.codegen.algorithms.shared_out import Handed
 from hloforge.pipelines.codegen.algorithms.triangular_solve import TriangularSolve
 from hloforge.pipelines.codegen.algorithms.tridiagonal import Tridiagonal
 from hloforge.pipelines.codegen.emit import accessing
@@ -130,7 +130,7 @@ def _lu(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         found = Factorization(*map(generator.elements, op.results))
-        hand = _handed(generator, _shares(count, min(m, n), machine))
+        hand = partial(hand_out, generator, _shares(count, min(m, n), machine))
         plan.write(function, generator.elements(a), found, memory, rows, hand)
 
     return _Work(count, count * m * n * min(m, n) / 3, plan.scratch, write)
@@ -143,7 +143,7 @@ def _qr(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         factors, taus = map(generator.elements, op.results)
-        hand = _handed(generator, _shares(count, min(m, n), machine))
+        hand = partial(hand_out, generator, _shares(count, min(m, n), machine))
         plan.write(function, generator.elements(a), factors, taus, memory, rows, hand)
 
     return _Work(count, 2 * count * m * n * min(m, n) / 3, plan.scratch, write)
@@ -157,7 +157,7 @@ def _orthogonal(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         factors, scales, target = (generator.elements(array) for array in (a, taus, op.result))
-        hand = _handed(generator, _shares(count, min(m, reflectors), machine))
+        hand = partial(hand_out, generator, _shares(count, min(m, reflectors), machine))
         plan.write(function, factors, scales, target, memory, rows, hand)
 
     return _Work(count, 2 * count * m * reflectors * columns, plan.scratch, write)
@@ -171,10 +171,7 @@ def _tridiagonal(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         reflectors, diagonals = map(generator.elements, op.results)
-
-        def hand(part: Callable[[Share | None], None], active: Value) -> None:
-            hand_out(generator, shares, part, active)
-
+        hand = partial(hand_out, generator, shares)
         plan.write(function, generator.elements(a), reflectors, diagonals, memory, hand, rows)
 
     return _Work(count, 2 * count * n**3 / 3, plan.scratch, write)
@@ -188,10 +185,7 @@ def _bidiagonal(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         left, right, diagonals = map(generator.elements, op.results)
-
-        def hand(part: Callable[[Share | None], None], active: Value) -> None:
-            hand_out(generator, shares, part, active)
-
+        hand = partial(hand_out, generator, shares)
         plan.write(function, generator.elements(a), left, right, diagonals, memory, hand, rows)
 
     return _Work(count, 4 * count * n**3 / 3, plan.scratch, write)
@@ -205,10 +199,7 @@ def _hessenberg(op: Op, machine: Machine) -> _Work:
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         form, reflectors, taus = map(generator.elements, op.results)
-
-        def hand(part: Callable[[Share | None], None], active: Value) -> None:
-            hand_out(generator, shares, part, active)
-
+        hand = partial(hand_out, generator, shares)
         plan.write(function, generator.elements(a), form, reflectors, taus, memory, hand, rows)
 
     return _Work(count, 2 * count * n**3, plan.scratch, write)
@@ -224,7 +215,7 @@ def _tridiagonal_eigenvectors(op: Op, machine: Machine) -> _Work:
         values, left, vectors = map(generator.elements, op.results)
 
         given = generator.elements(d), generator.elements(e)
-        plan.write(function, *given, values, vectors, memory, _handed(generator, shares), rows)
+        plan.write(function, *given, values, vectors, memory, partial(hand_out, generator, shares), rows)
         function.clear(left.pointer, count * n * left.size)
 
     return _Work(count, 2 * count * n**3 / 3, plan.scratch, write)
@@ -239,15 +230,10 @@ def _bidiagonal_vectors(op: Op, machine: Machine) -> _Work:
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
         values, missing, left, right = map(generator.elements, op.results)
         given = generator.elements(d), generator.elements(e)
-        plan.write_both(function, *given, values, left, right, memory, _handed(generator, shares), rows)
+        plan.write_both(function, *given, values, left, right, memory, partial(hand_out, generator, shares), rows)
         function.clear(missing.pointer, count * n * missing.size)
 
     return _Work(count, 4 * count * n**3 / 3, plan.scratch, write)
-
-
-def _handed(generator: Generator, shares: int) -> Handed:
-    """What shares parts of the work out to so many workgroups."""
-    return lambda part: hand_out(generator, shares, part)
 
 
 def _shares(count: int, n: int, machine: Machine) -> int:

@@ -21,6 +21,7 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     folded,
     minus_product,
     minus_products,
+    pad,
     scaled,
     steps,
 )
@@ -163,9 +164,8 @@ class Cholesky:
         copy(function, source.transposed() if self.lower else source, work, n, n, conjugate if self.lower else None)
         if side == n:
             return
-        zero, one = (element_memory.constant(function, self.element, number) for number in (0, 1))
-        fill(function, work.below(0, n), (0, n), side - n, zero)
-        fill(function, work, (n, side), side, zero)
+        pad(function, work, (n, n), (side, side), self.element)
+        one = element_memory.constant(function, self.element, 1)
         with steps(function, n, side) as place:
             work.put(one, place, place)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
-from hloforge.pipelines.codegen.algorithms.matrices import Matrix, Registers, copy, fill, folded, steps
+from hloforge.pipelines.codegen.algorithms.matrices import Matrix, Registers, copy, fill, folded, pad, steps
 from hloforge.pipelines.codegen.algorithms.places import times
 from hloforge.pipelines.codegen.algorithms.reflector import (
     ACTIVE,
     STATE,
     STEP,
     Handed,
+    begin_step,
     make_reflector,
     own_blocks,
     store_line,
@@ -26,7 +27,7 @@ from hloforge.pipelines.codegen.algorithms.vectors import total
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
 from hloforge.pipelines.codegen.lang.functions import Array, Function
-from hloforge.pipelines.codegen.lang.values import I64, Number, Value
+from hloforge.pipelines.codegen.lang.values import Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 
 # Columns of the matrix at the end that one thread does alone; rows of a block, which is one workgroup's.
@@ -75,8 +76,7 @@ class Hessenberg(SharedOut):
         return [*(count * self._size for count in numbers), STATE * 8]
 
     def _memory(self, memory: Value) -> _Memory:
-        *pointers, state = self._pointers(memory)
-        return _Memory(*(Elements(pointer, self.element) for pointer in pointers), Array(state, I64))  # type: ignore[call-arg, arg-type]
+        return self._laid_out(_Memory, memory)
 
     def write(
         self,
@@ -106,9 +106,7 @@ class Hessenberg(SharedOut):
             room, origin = self._memory(memory), times(number, n * n)
             work = Matrix(room.a, pitch)
             copy(function, Matrix(source.moved(origin), n), work, n, n)
-            if side > n:
-                fill(function, work.below(0, n), (0, n), side - n, zero)
-                fill(function, work, (n, side), side, zero)
+            pad(function, work, (n, n), (side, side), self.element)
             for array in (room.v, room.p, room.q, room.x):
                 fill(function, Matrix(array, 0), (0, 1), side, zero)
             lines, found = reflectors.moved(origin), taus.moved(times(number, n))
@@ -118,10 +116,7 @@ class Hessenberg(SharedOut):
                 beta, tau = make_reflector(function, room.x, step + 1, side, self.lanes)
                 found.put(tau, step)
                 store_line(function, room.x, (step + 1) & -self.lanes, lines.moved(step * n), n)
-                left = (step * -1) + (n - 1)
-                active = left.compare("sge", _ALONE).where(function.index(self.shares), 1)
-                room.state.put(step, STEP)
-                room.state.put(active, ACTIVE)
+                active = begin_step(room.state, step, n, self.shares, _ALONE)
                 hand(lambda share: self._pass(function, memory, share), active)
                 work.put(beta, step + 1, step)
                 self._finish(function, room, step, tau)

@@ -14,9 +14,9 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     Matrix,
     Registers,
     copy,
-    fill,
     folded,
     minus_product,
+    pad,
     steps,
     subtract_product,
 )
@@ -110,16 +110,11 @@ class LU(InParts):
         if not self.pivots:
             return
         m, n, registers = self.m, self.n, self._registers
-        side, height = registers.padded(n), registers.padded(m)
         work, _ = self.memory(memory)
         first, last = rows or (0, self.batch)
         with steps(function, first, last) as number:
-            zero = element_memory.constant(function, self.element, 0)
             copy(function, Matrix(source.moved(times(number, m * n)), n), work, m, n)
-            if side > n:
-                fill(function, work.below(0, n), (0, m), side - n, zero)
-            if height > m:
-                fill(function, work, (m, height), side, zero)
+            pad(function, work, (m, n), (registers.padded(m), registers.padded(n)), self.element)
             own = Factorization(
                 found.factors.moved(times(number, m * n)),
                 found.exchanges.moved(times(number, self.pivots)),

@@ -246,6 +246,16 @@ def fill(function: Function, target: Matrix, rows: tuple[Number, Number], column
         target.put(element, row, column)
 
 
+def pad(function: Function, target: Matrix, shape: tuple[int, int], padded: tuple[int, int], element: str) -> None:
+    """Write zeros that follow the rows and columns of a matrix, of numbers of a type."""
+    (rows, columns), (height, side) = shape, padded
+    zero = element_memory.constant(function, element, 0)
+    if side > columns:
+        fill(function, target.below(0, columns), (0, rows), side - columns, zero)
+    if height > rows:
+        fill(function, target, (rows, height), side, zero)
+
+
 def copy(
     function: Function,
     source: Matrix,

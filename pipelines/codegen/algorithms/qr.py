@@ -28,6 +28,7 @@ from hloforge.pipelines.codegen.algorithms.matrices import (
     folded,
     minus_product,
     minus_products,
+    pad,
     scaled,
     steps,
     subtract_product,
@@ -159,7 +160,8 @@ class QR:
         work, own = matrices[0], matrices[4]
         with steps(function, first, last) as number:
             origin = times(number, self.m * self.n)
-            _load(function, Matrix(source.moved(origin), self.n), work, (self.m, self.n), room)
+            copy(function, Matrix(source.moved(origin), self.n), work, self.m, self.n)
+            pad(function, work, (self.m, self.n), (room.height, room.side), self.element)
             found = taus.moved(times(number, self.pivots))
             if room.width == lanes:
                 with steps(function, 0, self.pivots, lanes) as start:
@@ -264,17 +266,6 @@ class Orthogonal:
                 panel.hand_out(function, source, stop, start, memory, hand, adjoint=False)
             into = Matrix(target.moved(times(number, self.m * self.columns)), self.columns)
             copy(function, work, into, self.m, self.columns)
-
-
-def _load(function: Function, source: Matrix, work: Matrix, shape: tuple[int, int], room: Room) -> None:
-    """Copy a matrix; zeros follow its rows and columns."""
-    m, n = shape
-    zero = element_memory.constant(function, room.element, 0)
-    copy(function, source, work, m, n)
-    if room.side > n:
-        fill(function, work.below(0, n), (0, m), room.side - n, zero)
-    if room.height > m:
-        fill(function, work, (m, room.height), room.side, zero)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,15 @@ Handed = Callable[[Callable[[Share | None], None], Value], None]
 STEP, ACTIVE, STATE = 0, 1, 8
 
 
+def begin_step(state: Array, step: Value, n: int, shares: int, alone: int) -> Value:
+    """Note a step for the workgroups; how many have a share of it: one of the last steps, for so many rows alone."""
+    left = (step * -1) + (n - 1)
+    active = left.compare("sge", alone).where(step.function.index(shares), 1)
+    state.put(step, STEP)
+    state.put(active, ACTIVE)
+    return active
+
+
 def make_reflector(function: Function, x: Elements, place: Value, end: int, lanes: int) -> tuple[Value, Value]:
     """beta and tau of the reflector that makes beta e_place of a vector, scaled to magnitudes of about 1 at most.
 

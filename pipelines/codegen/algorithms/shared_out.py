@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
+from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.scratch import InParts
 from hloforge.pipelines.codegen.elements import memory as element_memory
-from hloforge.pipelines.codegen.lang.values import Number, Value
+from hloforge.pipelines.codegen.lang.functions import Array
+from hloforge.pipelines.codegen.lang.values import I64, Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 
+Memory = TypeVar("Memory")
 # Writes what is shared out: of a workgroup's share, or of all for None.
 Handed = Callable[[Callable[[Share | None], None]], None]
 
@@ -46,6 +50,11 @@ class SharedOut(InParts):
     element: str
     shares: int = 1
     vector_bytes: int = 64
+
+    def _laid_out(self, kind: Callable[..., Memory], memory: Value) -> Memory:
+        """The parts of the memory by their names: arrays of elements, and last numbers that workgroups read."""
+        *pointers, state = self._pointers(memory)
+        return kind(*(Elements(pointer, self.element) for pointer in pointers), Array(state, I64))
 
     @property
     def _size(self) -> int:

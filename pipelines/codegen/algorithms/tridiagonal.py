@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
-from hloforge.pipelines.codegen.algorithms.matrices import Matrix, copy, fill, folded, steps
+from hloforge.pipelines.codegen.algorithms.matrices import Matrix, copy, fill, folded, pad, steps
 from hloforge.pipelines.codegen.algorithms.places import times
 from hloforge.pipelines.codegen.algorithms.reflector import (
     ACTIVE,
     STATE,
     STEP,
     Handed,
+    begin_step,
     make_reflector,
     own_blocks,
     store_line,
@@ -26,7 +27,7 @@ from hloforge.pipelines.codegen.algorithms.vectors import total
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import single
 from hloforge.pipelines.codegen.lang.functions import Array, Function
-from hloforge.pipelines.codegen.lang.values import I64, Number, Value
+from hloforge.pipelines.codegen.lang.values import Number, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 
 # Rows of the matrix at the end that one thread does alone: a pass over them is as short as handing it out.
@@ -68,8 +69,7 @@ class Tridiagonal(SharedOut):
         return [*(count * self._size for count in numbers), STATE * 8]
 
     def _memory(self, memory: Value) -> _Memory:
-        *pointers, state = self._pointers(memory)
-        return _Memory(*(Elements(pointer, self.element) for pointer in pointers), Array(state, I64))  # type: ignore[call-arg, arg-type]
+        return self._laid_out(_Memory, memory)
 
     def write(
         self,
@@ -97,19 +97,14 @@ class Tridiagonal(SharedOut):
             room, origin = self._memory(memory), times(number, n * n)
             work = Matrix(room.a, self._side)
             copy(function, Matrix(source.moved(origin), n), work, n, n)
-            if self._side > n:
-                fill(function, work.below(0, n), (0, n), self._side - n, zero)
-                fill(function, work, (n, self._side), self._side, zero)
+            pad(function, work, (n, n), (self._side, self._side), self.element)
             fill(function, Matrix(room.v, 0), (0, 1), self._side, zero)
             fill(function, Matrix(room.w, 0), (0, 1), self._side, zero)
             lines = reflectors.moved(origin)
             found = Matrix(diagonals.moved(times(number, 3 * n)), n)
             with steps(function, 0, n - 1) as step:
                 self._reflect(function, room, Elements(lines.pointer, self.element, lines.access), found, step)
-                left = (step * -1) + (n - 1)
-                active = left.compare("sge", _ALONE).where(function.index(self.shares), 1)
-                room.state.put(step, STEP)
-                room.state.put(active, ACTIVE)
+                active = begin_step(room.state, step, n, self.shares, _ALONE)
                 hand(lambda share: self._pass(function, memory, share), active)
                 self._finish(function, room, found, step)
             self._update_row(function, room, function.index(n - 1))
