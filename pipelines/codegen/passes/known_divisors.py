@@ -35,6 +35,8 @@ from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement,
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 _VIEWS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape"})
+# Operations between an array and the constants that it follows from: these are folded where they are one number.
+_DEEP = 6
 # A quotient by it is no subnormal number of f16, unless it is below 1 anyway.
 _LARGEST = 2.0**10
 
@@ -59,7 +61,7 @@ def known_number(value: SSAValue) -> float | None:
         value = op.operands[0]
     if op is not None and op.name == "stablehlo.constant" and is_splat(op):
         return float(constant_of(op).reshape(-1)[0])
-    array = known_array(value, KnownValues(1))
+    array = known_array(value, KnownValues(1), deep=_DEEP)
     return None if array is None or array.size != 1 else float(array.item())
 
 
