@@ -15,13 +15,14 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import TupleValue
 from hloforge.importers.graphs import Importing
 from hloforge.importers.onnx.bounded import Bounded, axis_after, hidden
+from hloforge.importers.onnx.equal_nodes import is_single_regressor, joined, key_of
 from hloforge.importers.onnx.folding import fold
 from hloforge.importers.onnx.functions import MICROSOFT, TAKEN_OVER, Body, as_onnx, body_of
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import Handler, canonical, handler_of
 from hloforge.importers.onnx.texts import TAKE_TEXT, TEXT_HINT, is_text, moved, refusal_of
 from hloforge.importers.onnx.weights import of_weights
-from hloforge.importers.tensors import lift
+from hloforge.importers.tensors import lift, window
 
 # Elements of a sparse tensor with its zeros: its few bytes may claim any number.
 _MOST_DENSE = 1 << 28
@@ -100,12 +101,35 @@ class Scope:
         return found
 
     def add_nodes(self, nodes: Sequence[Any]) -> None:
-        for number, proto in in_order(nodes):
+        seen: dict[Any, list[Any]] = {}
+        ordered = in_order(nodes)
+        for place, (number, proto) in enumerate(ordered):
+            if all(name in self.tensors for name in proto.output) and is_single_regressor(proto):
+                # Computed beside another one.
+                continue
             with self.importing.at(_label(proto), number):
-                outputs = self._outputs(proto)
+                key = key_of(proto, [self.named(name) for name in proto.input])
+                outputs = seen.get(key) or self._of_rows(proto, ordered[place + 1 :]) or self._outputs(proto)
+                if key is not None:
+                    seen[key] = outputs
                 for name, output in zip(proto.output, outputs, strict=False):
                     if name:
                         self.tensors[name] = output
+
+    def _of_rows(self, proto: Any, following: Sequence[tuple[int, Any]]) -> list[Any] | None:
+        """The output of a regressor with those of the following ones that read the same rows; None if it is alone."""
+        if not is_single_regressor(proto):
+            return None
+        rows = self.named(proto.input[0])
+        others = [
+            other for _, other in following if is_single_regressor(other) and self.tensors.get(other.input[0]) is rows
+        ]
+        if not others:
+            return None
+        (scores,) = self._outputs(joined([proto, *others]))
+        for number, other in enumerate(others, 1):
+            self.tensors[other.output[0]] = window(scores, 1, number, number + 1)
+        return [window(scores, 1, 0, 1)]
 
     def _outputs(self, proto: Any) -> list[Any]:
         inputs = [self.named(name) for name in proto.input]

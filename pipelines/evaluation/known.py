@@ -33,12 +33,17 @@ class KnownValues:
         """Say what a value is."""
         self._found[value] = array
 
+    def is_known(self, value: SSAValue) -> bool:
+        """Whether ``of`` has an array."""
+        if value in self._found:
+            return self._found[value] is not None
+        return defining_op(value, "stablehlo.constant") is not None and prod(value.type.shape) <= self._most
+
     def of(self, value: SSAValue) -> Array | None:
         """The array of a value; None if it is not known, or has too many elements."""
         if value not in self._found:
-            op = defining_op(value, "stablehlo.constant")
-            is_small = op is not None and prod(value.type.shape) <= self._most
-            self._found[value] = np.array(constant_of(op)) if is_small else None
+            is_known = self.is_known(value)
+            self._found[value] = np.array(constant_of(defining_op(value))) if is_known else None
         return self._found[value]
 
     def result(self, op: ir.Operation, operands: Sequence[SSAValue], *, are_stated: bool = False) -> Array | None:

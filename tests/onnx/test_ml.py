@@ -216,6 +216,30 @@ def test_two_classes_with_one_score(transform: str, positive: bool, base: list[f
     compared(model_of("TreeEnsembleClassifier", inputs, [TEXT, FLOAT], given, 3), inputs, 1e-4)
 
 
+def test_regressors_of_the_same_rows() -> None:
+    """Single ones are one ensemble, copies of a node one node; others, and random numbers, stay."""
+
+    def ensemble(column: str, made: str, count: int, base: list[float] | None = None, **more: Any) -> Any:
+        given = forest(count, 4, 1) | ({"base_values": base} if base else {}) | more
+        return helper.make_node("TreeEnsembleRegressor", [column], [made], domain=ML, n_targets=1, **given)
+
+    def columns(made: str) -> Any:
+        return helper.make_node("Gather", ["x", "places"], [made], axis=1)
+
+    nodes = [
+        columns("a"), columns("b"), ensemble("a", "p", 1), ensemble("b", "q", 3, [0.5]), columns("c"),
+        helper.make_node("Add", ["p", "q"], ["pq"]), ensemble("c", "r", 1), ensemble("x", "s", 2),
+        ensemble("a", "t", 2, aggregate_function="MAX"), helper.make_node("Concat", ["pq", *"rst"], ["y"], axis=1),
+    ]  # fmt: skip
+    x = np.nan_to_num(rows(), posinf=3.0)
+    graph = helper.make_graph(
+        nodes, "graph", [helper.make_tensor_value_info("x", FLOAT, x.shape)],
+        [helper.make_empty_tensor_value_info("y")], [numpy_helper.from_array(np.array([3, 0, 1, 2]), "places")],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(ML, 3)]
+    compared(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString(), [x], 1e-5)
+
+
 def test_new_trees() -> None:
     """``TreeEnsemble`` of version 5, with sets: a node of a leaf alone, and members that are found."""
     splits = np.array([0.5, 0, -0.25, 0.75], np.float32)
@@ -332,6 +356,10 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int]] = [
     ("LabelEncoder", [np.array([2, 5, 6, 2**40, -7])], [TEXT],
      {"keys_int64s": KEYS, "values_strings": ["two", "-7", "40", "five", "big"], "default_string": "none"}, 2),
     ("LabelEncoder", [np.array([2, 5, 6, 2**40])], [FLOAT], {"keys_int64s": KEYS, "values_floats": flat(5)}, 2),
+    ("LabelEncoder", [np.array([2, 5, 4, -(2**63), 2**63 - 1])], [FLOAT],
+     {"keys_int64s": [5, 2, 3], "values_floats": flat(3), "default_float": -1.0}, 2),
+    ("LabelEncoder", [np.array([2, 5, 4, 0, 2**40])], [INT64],
+     {"keys_int64s": [4, 5, 6], "values_int64s": [7, 8, 9]}, 2),
     ("LabelEncoder", [np.array([0.5, np.nan, 1, -0.0], np.float32)], [INT64],
      {"keys_floats": [1.0, float("nan"), 0.5, 0.0], "values_int64s": [1, 2, 3, 4]}, 4),
     ("CategoryMapper", [WORDS], [INT64], {"cats_strings": ["b", "c"], "cats_int64s": [4, 6], "default_int64": 1}, 1),

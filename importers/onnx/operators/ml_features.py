@@ -28,6 +28,9 @@ from hloforge.importers.tensors import (
     window,
 )
 
+# Integers from the first key to the last one that are a table: so many times the keys, or so many.
+_SPARSE, _SHORT = 4, 256
+
 
 @operator("Binarizer", domain=ML)
 def binarizer(node: Node) -> Value:
@@ -141,7 +144,9 @@ def _among(x: Value, keys: Array) -> tuple[Value, Value]:
     is_nan = np.isnan(keys) if row.is_float else np.zeros(len(keys), bool)
     known, last = np.unique(keys[~is_nan][::-1], return_index=True)
     places = np.flatnonzero(~is_nan)[::-1][last] if len(known) else np.zeros(0, np.int64)
-    if len(known):
+    if len(known) and row.is_integer and int(known[-1]) - int(known[0]) < max(_SPARSE * len(known), _SHORT):
+        place, is_there = _in_table(x, known, places)
+    elif len(known):
         table = constant(known)
         found = fill(x.dims, 0, "s32")
         step = 1 << len(known).bit_length() - 1
@@ -160,6 +165,16 @@ def _among(x: Value, keys: Array) -> tuple[Value, Value]:
         place = ops.select(x.ne(x), fill(x.dims, int(np.flatnonzero(is_nan)[-1]), "s32"), place)
         is_there = is_there | x.ne(x)
     return place, is_there
+
+
+def _in_table(x: Value, known: Array, places: Array) -> tuple[Value, Value]:
+    """By a table of all integers from the first key to the last one."""
+    low, high = int(known[0]), int(known[-1])
+    table = np.full(high - low + 1, -1, np.int32)
+    table[[int(key) - low for key in known]] = places
+    place = _at(constant(table), cast(ops.clamp(low, x, high) - low, "s32"))
+    is_there = (x >= low) & (x <= high)
+    return (place, is_there) if (table >= 0).all() else (ops.max(place, 0), is_there & (place >= 0))
 
 
 def _at(table: Value, places: Value) -> Value:

@@ -257,15 +257,35 @@ def known_array(value: SSAValue, facts: KnownValues, *, deep: int = _DEEP) -> Ar
         deep: operations that are looked through, one after the other. Chains of steps are thousands long, and end in
             an argument.
     """
-    found = facts.of(value)
-    if found is not None:
-        return found
+    # Nothing is computed beside what is not known.
+    return _evaluated(value, facts) if _follows(value, facts, deep, {}) else None
+
+
+def _follows(value: SSAValue, facts: KnownValues, deep: int, walked: dict[SSAValue, int]) -> bool:
+    """Whether a value is made of constants alone.
+
+    Args:
+        walked: how many operations were looked through behind each value that is not.
+    """
+    if facts.is_known(value):
+        return True
     op = defining_op(value)
     if op is None or not deep or op.regions or op.name == "stablehlo.constant" or len(op.results) != 1:
-        return None
-    if not value.type.has_static_shape or np.prod(value.type.shape) > _MOST:
-        return None
-    if any(known_array(operand, facts, deep=deep - 1) is None for operand in op.operands):
+        return False
+    if walked.get(value, 0) >= deep or not value.type.has_static_shape or np.prod(value.type.shape) > _MOST:
+        return False
+    if all(_follows(operand, facts, deep - 1, walked) for operand in op.operands):
+        return True
+    walked[value] = deep
+    return False
+
+
+def _evaluated(value: SSAValue, facts: KnownValues) -> Array | None:
+    found = facts.of(value)
+    op = defining_op(value)
+    if found is not None or op is None:
+        return found
+    if any(_evaluated(operand, facts) is None for operand in op.operands):
         return None
     array = facts.result(op, list(op.operands), are_stated=True)
     if array is not None:
