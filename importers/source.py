@@ -15,11 +15,15 @@ Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Bi
 
 
 class NamedBytes(io.BytesIO):
-    """Bytes that messages call by a name: a source that was loaded, as a source."""
+    """Bytes that messages call by a name: a source that was loaded, as a source.
 
-    def __init__(self, data: bytes, name: str) -> None:
+    Attributes:
+        is_own: whether this process wrote them.
+    """
+
+    def __init__(self, data: bytes, name: str, *, is_own: bool = False) -> None:
         super().__init__(data)
-        self.name = name
+        self.name, self.is_own = name, is_own
 
 
 def load(source: Source) -> tuple[bytes, str]:

@@ -171,7 +171,8 @@ def _read(
 ) -> tuple[Program | NamedBytes, CompileOptions]:
     """What is compiled, and how."""
     if not isinstance(source, Program):
-        source = NamedBytes(*load(_readable(source)))
+        readable = _readable(source)
+        source = readable if isinstance(readable, NamedBytes) else NamedBytes(*load(readable))
         if is_onnx(data := source.getvalue()) and refers_to_files(data):
             # The cache sees the tensors that are in other files only once they are read.
             source = as_program(source, **reading)
@@ -353,9 +354,10 @@ def as_program(source: ProgramLike, **options: Any) -> Program:
     # As above: the readers are not needed for what was compiled before.
     from hloforge.importers.reader import read
 
-    # No child process reads first what JAX has made in this one.
-    with trusted() if hasattr(source, "compiler_ir") else nullcontext():
-        return read(_readable(source), **options)
+    readable = _readable(source)
+    # No child process reads first what this one wrote.
+    with trusted() if isinstance(readable, NamedBytes) and readable.is_own else nullcontext():
+        return read(readable, **options)
 
 
 def _is_exported_program(source: Any) -> bool:
@@ -368,7 +370,7 @@ def _readable(source: Any) -> Source:
     if hasattr(source, "mlir_module_serialized"):  # jax.export.Exported
         return bytes(source.mlir_module_serialized)
     if hasattr(source, "compiler_ir"):  # jax.stages.Lowered
-        return _bytecode(source.compiler_ir("stablehlo"))
+        return NamedBytes(_bytecode(source.compiler_ir("stablehlo")), "<bytes>", is_own=True)
     if isinstance(source, ir.Module):
         return str(source.operation.get_asm(enable_debug_info=True))
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(source, "read"):
