@@ -62,7 +62,8 @@ def joined(protos: Sequence[Any]) -> Any:
     import onnx
 
     lists: dict[str, list[Any]] = {name: [] for name in (*_NODES, *_TARGETS, *_TREES, _TRACKS, "target_ids")}
-    base, trees = [], 0
+    base: list[float] = []
+    trees = 0
     for number, proto in enumerate(protos):
         given = {entry.name: onnx.helper.get_attribute_value(entry) for entry in proto.attribute}
         for name in (*_NODES, *_TARGETS):
@@ -75,7 +76,6 @@ def joined(protos: Sequence[Any]) -> Any:
         trees += max(given["nodes_treeids"], default=0) + 1
     if any(base):
         lists["base_values"] = base
-    first = protos[0]
-    return onnx.helper.make_node(
-        _REGRESSOR, first.input, ["scores"], name=first.name, domain=_ML, n_targets=len(protos), **lists
-    )
+    first, attributes = protos[0], {"domain": _ML, "n_targets": len(protos), **lists}
+    made: Any = onnx.helper.make_node
+    return made(_REGRESSOR, first.input, ["scores"], first.name, **attributes)
