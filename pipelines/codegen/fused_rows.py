@@ -15,7 +15,7 @@ divided by comes from there, and all steps are shared out to threads at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import prod
@@ -324,26 +324,39 @@ class _Grown:
         if len(arrays) > _MOST_ARRAYS:
             return None
         again = sum(_bytes(array) for array in arrays if uses.count(array) > 1)
-        own = (array for array in arrays if self.rows.dims(array.shape) is not None)
-        row = sum(_bytes(array) for array in own if local.get(array, array) is array) // self.rows.count
-        count = self._near_block(again, row) or self._block(again, row)
+        own = [
+            array for array in arrays if self.rows.dims(array.shape) is not None and local.get(array, array) is array
+        ]
+        row = sum(map(_bytes, own)) // self.rows.count
+        count = self._near_block(again, row) or self._block(again, row, self._alive(own, local) // self.rows.count)
         if not count or row * count < _LEAST_BYTES:
             return None
         reads = {array for step in self.steps for array in step.reads} - self.made
         return FusedRows(reads, list(self.steps), self.rows, count, local)
 
-    def _block(self, again: int, row: int) -> int:
+    def _alive(self, arrays: Sequence[Array], local: Mapping[Array, Array]) -> int:
+        """Bytes of the arrays that a step or one before it touches, and it or one after it."""
+        touched = [{local.get(array, array) for array in self._touched(step)} for step in self.steps]
+        most = 0
+        for number in range(len(touched)):
+            before, after = set().union(*touched[: number + 1]), set().union(*touched[number:])
+            most = max(most, sum(_bytes(array) for array in arrays if array in before and array in after))
+        return most
+
+    def _block(self, again: int, row: int, alive: int) -> int:
         """Rows of a block that the second-level cache holds; 0 where that gains nothing.
 
         Args:
             again: bytes of arrays that steps read after others.
             row: bytes of a row.
+            alive: those that are read again, or made, at once: a long row alone may take the whole cache.
         """
         if again <= self.machine.l2_bytes:
             return 0
         room = self.machine.l2_bytes // _BLOCK
         most = max(room // max(row, 1), _LEAST_ROWS if self.has_products else 1)
-        if row * min(most, self.rows.size) > 2 * room:
+        held = row if self.has_products else alive
+        if held * min(most, self.rows.size) > 2 * room:
             return 0
         count = self._even(most)
         return self._whole_tiles(count, most) if self.has_products and count > 2 * _TILE_ROWS else count

@@ -347,3 +347,10 @@ def test_random_steps(numbers: list[int], rows: int, columns: int, batched: bool
 def test_reductions_over_no_dimension_begin_no_rows() -> None:
     """As `jnp.unique` asks whether neighbours differ in any of no further dimensions."""
     check(lambda x: jnp.unique(x, size=7, return_counts=True), np.arange(40_000, dtype=np.int32) % 11)
+
+
+def test_a_long_row_alone() -> None:
+    """Two arrays of a row are held at once, of three that the steps touch."""
+    x = normal(40, _SMALL // 10)
+    (fused,) = _fused(lambda x: jax.nn.softmax(x, -1), x)
+    assert fused.block == 1 and 3 * 4 * x.shape[1] > _SMALL
