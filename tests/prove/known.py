@@ -31,6 +31,7 @@ _LEADING_ZEROS = r"got 0, want -(8|16|32|64)\b"
 KNOWN: tuple[Known, ...] = (
     Known("builder", "differs", "XLA adds the starts of a slice of a slice before it clamps them", seeds=(41020,)),
     Known("builder", "differs", "XLA leaves out the absolute value of a square that overflows", seeds=(1860017,)),
+    Known("builder", "differs", "XLA counts the bits of a 4-bit number that it knows in a byte", seeds=(1990116,)),
     Known("jax", "differs", "XLA makes a choice of infinity times a converted flag", seeds=(1100637,)),
     *(
         Known(name, "differs", "XLA folds leading zeros of known negative numbers wrongly", words=_LEADING_ZEROS)
