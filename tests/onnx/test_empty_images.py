@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 import hloforge
 
 
-def _model(shape: list[int], sizes: list[int]) -> bytes:
-    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")
+def _model(shape: list[int], sizes: list[int], mode: str = "nearest") -> bytes:
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
     weights = [numpy_helper.from_array(np.array(sizes), "sizes")]
     graph = helper.make_graph([node], "resize", [x], [helper.make_empty_tensor_value_info("y")], weights)
@@ -27,6 +27,13 @@ def _model(shape: list[int], sizes: list[int]) -> bytes:
 @pytest.mark.parametrize(("shape", "sizes"), [([0, 2, 3], [0, 4, 6]), ([2, 0], [4, 0]), ([0], [0])])
 def test_resize_without_elements(shape: list[int], sizes: list[int]) -> None:
     model, x = _model(shape, sizes), np.zeros(shape, np.float32)
+    (want,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    assert np.shape(hloforge.compile(model).load()(x)) == want.shape
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_resize_to_nothing(mode: str) -> None:
+    model, x = _model([1, 2, 3, 4], [1, 2, 0, 7], mode), np.ones([1, 2, 3, 4], np.float32)
     (want,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
     assert np.shape(hloforge.compile(model).load()(x)) == want.shape
 

@@ -157,7 +157,7 @@ def _resampled(node: Node, x: Value, axis: int, places: Array, scale: float) -> 
     """Elements at positions along an axis, between neighbours as ``mode`` says."""
     extent = x.dims[axis]
     mode = _mode(node)
-    if mode == "nearest":
+    if mode == "nearest" or not len(places):
         return take(x, lift(np.clip(_nearest(node, places), 0, extent - 1).astype(np.int32)), axis)
     if mode not in ("linear", "cubic", "bilinear"):
         raise UnsupportedError(f"mode {mode!r} is none of ONNX's")
