@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,11 +16,14 @@ from onnx import TensorProto, helper, numpy_helper
 import hloforge
 
 
-def _model(shape: list[int], sizes: list[int], mode: str = "nearest") -> bytes:
-    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode)
+def _model(shape: list[int], sizes: list[int]) -> bytes:
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")
+    return _of(node, shape, numpy_helper.from_array(np.array(sizes), "sizes"))
+
+
+def _of(node: Any, shape: list[int], weight: Any) -> bytes:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
-    weights = [numpy_helper.from_array(np.array(sizes), "sizes")]
-    graph = helper.make_graph([node], "resize", [x], [helper.make_empty_tensor_value_info("y")], weights)
+    graph = helper.make_graph([node], "resize", [x], [helper.make_empty_tensor_value_info("y")], [weight])
     return bytes(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
     )
@@ -31,9 +36,14 @@ def test_resize_without_elements(shape: list[int], sizes: list[int]) -> None:
     assert np.shape(hloforge.compile(model).load()(x)) == want.shape
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_resize_to_nothing(mode: str) -> None:
-    model, x = _model([1, 2, 3, 4], [1, 2, 0, 7], mode), np.ones([1, 2, 3, 4], np.float32)
+    scales = numpy_helper.from_array(np.array([1, 1, 0.5, 2], np.float32), "scales")
+    shape = [1, 2, 1, 4]
+    model, x = (
+        _of(helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode), shape, scales),
+        np.ones(shape, "f"),
+    )
     (want,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
     assert np.shape(hloforge.compile(model).load()(x)) == want.shape
 
