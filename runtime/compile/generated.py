@@ -79,11 +79,11 @@ def _tried(
     except (OverBudgetError, MemoryError):
         raise
     except Exception as error:
-        is_defect = isinstance(error, DefectError) or not isinstance(error, Error)
-        if not is_defect and (not isinstance(error, OperationError) or is_dynamic(program.module)):
+        is_failed = isinstance(error, OperationError | DefectError)
+        if isinstance(error, Error) and (not is_failed or is_dynamic(program.module)):
             # The passes before IREE's code generator take more, or say what is wrong.
             return None
-        # A pass that fails, or builds an invalid operation of known sizes, has a defect as well.
+        # A pass that fails on known sizes, or builds an invalid operation of them, has a defect as well.
         if os.environ.get(CODEGEN) == LOUD:
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]

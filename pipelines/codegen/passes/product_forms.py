@@ -57,7 +57,9 @@ def by_parts(op: ir.Operation) -> Replacement:
         return NoMatch("a product that has code")
     operands = [Value(operand) for operand in op.operands]
     a, b, c, d = (part(operand) for operand in operands for part in (ops.real, ops.imag))
-    type_ = ir.RankedTensorType.get(result.dims, a.ir.type.element_type)
+    # Which may be wider than those of the factors.
+    number = ir.ComplexType(op.results[0].type.element_type).element_type
+    type_ = ir.RankedTensorType.get(result.dims, number)
 
     def product(x: Value, y: Value) -> Value:
         return emit(op.name, [x, y], type_, **_attributes(op))
