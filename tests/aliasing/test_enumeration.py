@@ -35,6 +35,7 @@ def differing(number: int, bundle: int) -> list[Finding]:
     return list(examine(chosen[bundle]))
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("bundle", _BUNDLES)
 def test_a_hundredth_agrees(bundle: int) -> None:
     assert not differing(0, bundle)

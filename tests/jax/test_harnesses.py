@@ -31,6 +31,7 @@ def test_what_is_expected_to_fail_exists() -> None:
     assert all(reason for _, reason in expected_failures().values())
 
 
+@pytest.mark.slow
 def test_a_child_that_ends_costs_its_programs_alone() -> None:
     names = all_names()[:2]
     verdicts = {verdict["name"]: verdict for verdict in judge(["no such name", *names], batch=3)}

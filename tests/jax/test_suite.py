@@ -27,6 +27,7 @@ class Ends(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 def test_each_way_to_end_costs_one_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

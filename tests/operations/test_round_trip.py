@@ -12,6 +12,7 @@ from tests.operations.programs import elements_of, program_of
 from tests.operations.tables import ROWS
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("row_id", list(ROWS))
 def test_round_trip(row_id: str) -> None:
     row = ROWS[row_id]

@@ -59,6 +59,7 @@ def test_engines_agree(name: str, engines: SuiteChild) -> None:
     judge(name, engines.outcome(name), {})
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", _sampled(DIFFERENCES, one_in=10))
 def test_known_difference(name: str, engines: SuiteChild) -> None:
     judge(name, engines.outcome(name), DIFFERENCES)

@@ -48,7 +48,7 @@ _ABORTS = """func.func @main(%a: tensor<i32>) -> tensor<i32> {
 }"""
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("name", sorted(_SAMPLE))
 def test_a_sample_agrees(name: str) -> None:
     generator = GENERATORS[name]

@@ -37,6 +37,7 @@ def _parts() -> list[Any]:
     return parts
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(("target", "seeds"), _parts())
 def test_views_agree(target: str, seeds: range) -> None:
     environment = _TARGETS[target][0]()

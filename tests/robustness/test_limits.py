@@ -263,6 +263,7 @@ def wait_until_it_hangs(process: subprocess.Popen[bytes], folder: Path) -> list[
     return family(process.pid)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("limit", [(), ("--timeout=100",)])
 def test_a_signal_ends_a_pass_that_hangs(number: signal.Signals, limit: tuple[str, ...], tmp_path: Path) -> None:

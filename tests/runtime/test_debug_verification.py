@@ -165,6 +165,7 @@ named.FINISH = (named.Stage(Planted(), "a planted fault"), *named.FINISH)
 """
 
 
+@pytest.mark.wide(2)
 @pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize(
     ("body", "kind", "message"),

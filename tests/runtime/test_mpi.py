@@ -26,6 +26,7 @@ def start(ranks: int, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("ranks", "name"),
     [

@@ -17,7 +17,7 @@ from hloforge.importers.reader import read
 from tests.tools.command import Call
 
 # Faults are planted in passes, which programs of our code generator do not go through.
-pytestmark = [pytest.mark.usefixtures("iree_codegen"), pytest.mark.wide(4)]
+pytestmark = pytest.mark.usefixtures("iree_codegen")
 
 COMMAND = [sys.executable, "-m", "hloforge.tools.main"]
 
@@ -137,6 +137,7 @@ def test_a_wrong_decomposition_is_found_and_blamed(call: Call, tmp_path: Path) -
     assert call("verify", small).exit_code == 0
 
 
+@pytest.mark.slow
 def test_wrong_code_of_our_own_is_blamed(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLOFORGE_CODEGEN", "own")
     plugin, small = tmp_path / "planted.py", tmp_path / "small.mlir"
@@ -201,6 +202,7 @@ def test_a_crash_of_irees_compiler_is_found_without_our_passes(call: Call, tmp_p
     assert "to blame: IREE." in result.stdout
 
 
+@pytest.mark.slow
 def test_a_text_without_values_is_cut_to_the_lines_that_matter(call: Call, tmp_path: Path) -> None:
     program, small = tmp_path / "elided.hlo", tmp_path / "small.hlo"
     program.write_text(ELIDED)
@@ -230,6 +232,7 @@ def test_a_budget_that_is_over_at_once_is_told(call: Call, tmp_path: Path) -> No
     assert (result.exit_code, "ended before the search began" in result.stderr) == (1, True), result.stderr
 
 
+@pytest.mark.slow
 def test_the_element_that_differs_is_kept(call: Call, tmp_path: Path) -> None:
     # Without its tanh the program is right where x is 0: everywhere but at one place.
     plugin = planted(tmp_path, "stablehlo.tanh", "replace(op, op.operands[0])")

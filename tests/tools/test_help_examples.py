@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from hloforge.tools.main import COMMANDS, cli
 
-pytestmark = pytest.mark.wide(3)
+pytestmark = pytest.mark.wide(6)
 
 _TWICE = """HloModule twice
 ENTRY e {

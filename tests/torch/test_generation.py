@@ -23,6 +23,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Any:
     del sys.modules["generate"]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
 def test_tokens_are_pytorchs(example: Any, kind: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)

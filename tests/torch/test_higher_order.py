@@ -121,7 +121,7 @@ def _in_python(kind: str, end: float) -> Any:
     }[kind]
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("kind", ["branch", "map", "loop", "loops of loops"])
 def test_gradients_of_loops_within_other_control_flow(kind: str) -> None:
     """The second end takes more turns than a program keeps at first."""

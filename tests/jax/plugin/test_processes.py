@@ -48,7 +48,7 @@ def start(name: str, count: int, platform: dict[str, str]) -> list[tuple[int, st
         pytest.param(
             *("devices_and_arrays", 4, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"}), marks=pytest.mark.slow
         ),
-        ("errors", 2, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"}),
+        pytest.param("errors", 2, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"}, marks=pytest.mark.slow),
     ],
 )
 def test_processes_are_one_mesh(name: str, count: int, platform: dict[str, str]) -> None:

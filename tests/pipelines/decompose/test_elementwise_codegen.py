@@ -124,6 +124,7 @@ def test_real_functions_link_and_stay_accurate(dtype: Any) -> None:
         assert_special(results[op][count:][kept], want[kept], *inputs, ulps=bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.complex64, pytest.param(np.complex128, marks=pytest.mark.slow)])
 def test_complex_functions_link_and_stay_accurate(dtype: Any) -> None:
     rng = np.random.default_rng(12)

@@ -318,6 +318,7 @@ def test_complex_numbers_by_elements() -> None:
     assert b".target sm_80" in hloforge.compile(case.text(), "cuda:sm_80").vmfb
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("combine", ["return %v", "maximum", "add"])
 def test_unsigned_integers_in_loops_for_gpus(combine: str) -> None:
     """IREE refuses them ("unresolved materialization"); the last index is out of bounds."""

@@ -95,6 +95,7 @@ def padding(queries: int = 16, keys: int = 16) -> Any:
 TRIANGLE = np.tril(np.ones((16, 16), bool))
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("heads", [4, 2])
 def test_whole(heads: int) -> None:
     check([draw(2, 16, 4, 8), draw(2, 24, heads, 8), draw(2, 24, heads, 8)], plain, SOFTMAX)
@@ -107,6 +108,7 @@ def test_heads_first() -> None:
     check([draw(2, 4, 16, 8), draw(2, 4, 24, 8), draw(2, 4, 24, 8)], wanted, SOFTMAX, qkv_layout="BNTH")
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("mask", "settings"),
     [
@@ -122,6 +124,7 @@ def test_masks(mask: Any, settings: dict[str, Any]) -> None:
     check(arguments, lambda q, k, v: plain(q, k, v, mask), SOFTMAX, **settings, **lengths)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("sizes", [(1, 4), (2, 4), (1, 1)])
 def test_bias(sizes: tuple[int, int]) -> None:
     arguments = [draw(2, 16, 4, 8), draw(2, 24, 4, 8), draw(2, 24, 4, 8), draw(*sizes, 16, 24)]

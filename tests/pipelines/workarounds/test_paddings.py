@@ -44,6 +44,7 @@ def test_padded_windows(element: str) -> None:
     np.testing.assert_array_equal(program.compile()(given), expected)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("element", ["f32", "s32"])
 @pytest.mark.parametrize(
     ("dims", "edges"),

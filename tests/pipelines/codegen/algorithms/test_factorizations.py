@@ -103,7 +103,7 @@ def test_triangular_systems(
 
 
 @given(_ELEMENTS, _SIZES, _SIZES, _BYTES, st.sampled_from(["random", "ones", "nan"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_lu(element: str, m: int, n: int, vector_bytes: int, kind: str) -> None:
     random = np.random.default_rng(m * n)
     a = _random(random, element, (2, m, n))

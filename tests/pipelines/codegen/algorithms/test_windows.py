@@ -139,7 +139,7 @@ def _planes(draw: Any) -> tuple[Window, ...]:
 
 
 @given(st.one_of(_windows(), _planes()), st.sampled_from([4, 8]), st.integers(-3, 3), st.booleans(), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_extremes_by_lines(windows: tuple[Window, ...], lanes: int, start: int, known: bool, first: int) -> None:
     """Of rows that are computed apart as well: borders hold the initial element."""
     random = np.random.default_rng(windows[-1].n)

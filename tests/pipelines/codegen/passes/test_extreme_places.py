@@ -22,7 +22,7 @@ _SPECIAL = [np.nan, -np.inf, np.inf, -0.0, 0.0, 1.0, 1.0, -1.0, 2.0]
     st.integers(0, 2**32 - 1),
     st.booleans(),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_places(shape: tuple[int, ...], dtype: Any, seed: int, has_nan: bool) -> None:
     values = _SPECIAL if jnp.issubdtype(dtype, jnp.floating) else [0, 1, 1, 2, 3]
     chosen = np.random.default_rng(seed).choice(values if has_nan else values[1:], shape)

@@ -289,7 +289,7 @@ def test_tile_registers(
     check(one, machine=replace(TILED, l2_bytes=1 << 14), at_end=False)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
 @pytest.mark.parametrize(
     ("batch", "axes", "outputs", "groups"),

@@ -138,7 +138,7 @@ def test_tile_registers(size: tuple[int, int, int], kind: str) -> None:
             check(found, at_end="r" in turned)
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("turned", ["", "l", "r"])
 @pytest.mark.parametrize(("kind", "out"), [("i8", "i32"), ("bfloat", "float"), ("bfloat", "bfloat")])
 def test_strips_are_kept_for_further_rows(kind: str, out: str, turned: str) -> None:
