@@ -30,11 +30,6 @@ settings.load_profile("hloforge")
 _SWEEP = 7200
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than processors: a sixth of the time tests wait for children of theirs."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         wide = item.get_closest_marker("wide")

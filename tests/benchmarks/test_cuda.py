@@ -31,6 +31,7 @@ def check(name: str, architecture: str, folder: Path) -> None:
         assert ptx.complaint(tool, text, architecture, folder) == ""
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_compiles_to_ptx(name: str, tmp_path: Path) -> None:
     check(name, "sm_90", tmp_path)

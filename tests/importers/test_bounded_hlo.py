@@ -32,6 +32,7 @@ GATHER = """ENTRY e {
 """
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("size", range(4))
 def test_a_gather_takes_a_bounded_dimension_whole(size: int) -> None:
     expected = X[[3, 1], :size].sum(1)

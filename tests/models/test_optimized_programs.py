@@ -7,7 +7,7 @@ import pytest
 from tests.models.optimized_programs import KINDS, check
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("seed", range(len(KINDS)))
 def test_it_agrees(seed: int) -> None:
     check(seed)

@@ -30,7 +30,7 @@ def recurrence(rule: str, q: Array, k: Array, v: Array, state: Array, decay: Arr
     return out, state
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize(
     ("rule", "length", "heads", "by_key", "dtype"),
     [

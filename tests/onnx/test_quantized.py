@@ -126,6 +126,7 @@ def test_convolutions(groups: int, channels: bool, dtype: Any) -> None:
     _check(graph.model([2, 8, 9, 10]), RANDOM.normal(size=(2, 8, 9, 10)).astype(np.float32), 0.1)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("channels", [True, False])
 @pytest.mark.parametrize("opset", [13, 17, 21])
 def test_sums_with_a_bias_are_scaled_once(channels: bool, opset: int) -> None:
@@ -142,6 +143,7 @@ def test_sums_with_a_bias_are_scaled_once(channels: bool, opset: int) -> None:
     assert str(copy.module).count("stablehlo.divide") == 1
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("operator", ["MaxPool", "AveragePool", "Slice", "Pad"])
 def test_joined_images_keep_their_order(operator: str) -> None:
     """Features are last from the first convolution to the last one, also where images are joined and pooled."""

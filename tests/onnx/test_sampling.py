@@ -62,7 +62,7 @@ def test_narrow_floats_are_rounded_once() -> None:
     assert (found != expected).mean() < 0.02, "more than ties"
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("features", [3, 20])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])

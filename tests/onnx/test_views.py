@@ -50,6 +50,7 @@ def test_diagonals(equation: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("image", "block", "strides", "dilations", "pads"),
     [
@@ -89,6 +90,7 @@ def test_joined_bytes() -> None:
     np.testing.assert_array_equal(found, session.run(None, {"x2": x, "x5": y, "x8": z})[0])
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("sizes", [(5, 40), (17, 9), (3, 2)])
 def test_smaller_images(mode: str, sizes: tuple[int, int]) -> None:

@@ -41,7 +41,7 @@ def child() -> Iterator[SuiteChild]:
     child.close()
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("name", _parameters())
 def test_row_for_aarch64(name: str, child: SuiteChild) -> None:
     judge(name, child.outcome(name), KNOWN)

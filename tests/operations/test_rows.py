@@ -39,7 +39,7 @@ def engines() -> Iterator[SuiteChild]:
     child.close()
 
 
-@pytest.mark.wide(5)
+@pytest.mark.wide(10)
 @pytest.mark.parametrize("name", list(ROWS))
 def test_row(name: str, child: SuiteChild) -> None:
     judge(name, child.outcome(name), {})
@@ -52,7 +52,7 @@ def test_known_failure(name: str, child: SuiteChild) -> None:
 
 
 # `test_row` runs every operation; that both engines read it alike changes with the builder alone.
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("name", _sampled(ROWS, one_in=8))
 def test_engines_agree(name: str, engines: SuiteChild) -> None:
     """XLA's client and StableHLO's interpreter read the same operation out of what the builder emits."""
@@ -65,7 +65,7 @@ def test_known_difference(name: str, engines: SuiteChild) -> None:
     judge(name, engines.outcome(name), DIFFERENCES)
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("name", [row_id for row_id, row in ROWS.items() if row.expected is not None])
 def test_value_of_the_source(name: str, engines: SuiteChild) -> None:
     assert engines.outcome(f"{name}=") == Outcome()

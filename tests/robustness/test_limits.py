@@ -82,12 +82,14 @@ def unknown_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "_STORE", type(objects._STORE)())
 
 
+@pytest.mark.wide(2)
 @pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize(("phase", "says"), PHASES)
 def test_the_deadline_holds_in(phase: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _check_deadline(phase, says, monkeypatch)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.usefixtures("unknown_kernels")
 @pytest.mark.parametrize(("phase", "says"), OWN_PHASES)
 def test_the_deadline_of_code_generation_holds_in(phase: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +165,7 @@ def test_what_is_compiled_within_limits_is_what_is_compiled_without(source: str)
     assert limited.manifest == free.manifest
 
 
+@pytest.mark.wide(2)
 @pytest.mark.usefixtures("either_codegen")
 @pytest.mark.parametrize("dynamic_shapes", ["keep", "specialize", "auto"])
 def test_dynamic_programs_within_limits(dynamic_shapes: str) -> None:

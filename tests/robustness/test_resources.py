@@ -49,7 +49,7 @@ LINES = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("line", LINES)
 def test_a_disk_that_is_full(program: Path, tmp_path: Path, line: str) -> None:
     """No file may grow beyond 200 bytes: what a full disk says comes from the same calls."""

@@ -228,7 +228,7 @@ def test_while_native_code_holds_pythons_lock(number: signal.Signals, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("command", ["compile", "run", "verify", "bisect", "profile", "tune"])
 def test_ctrl_c_in_a_terminal(command: str, tmp_path: Path) -> None:
     """It goes to all that run there: the command, its guard, compilers, workers and reference engines."""

@@ -93,7 +93,7 @@ def arguments(specification: str, size: int) -> list[np.ndarray[Any, Any]]:
     return found
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize(
     ("function", "specification", "dynamic_shapes"), PROGRAMS, ids=[f"{f.__name__}-{mode}" for f, _, mode in PROGRAMS]
 )

@@ -15,7 +15,7 @@ from tests.tflite.files import Op, T, model
 SCALES = {"y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("background", [0, 1])
 @pytest.mark.parametrize(
     "said",

@@ -62,7 +62,7 @@ def called(call: Call, folder: Path, line: str) -> tuple[int, str]:
     return result.exit_code, result.stderr
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("line", WORKS)
 def test_it_works(call: Call, folder: Path, line: str) -> None:
     assert called(call, folder, line) == (0, "")

@@ -359,7 +359,7 @@ def test_what_was_compiled_comes_from_the_cache_on_disk(tmp_path: Path, monkeypa
         assert len(list(tmp_path.glob("*.cached"))) == 1
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("chosen", [0, 1, 3, 5])
 def test_values_for_the_true_elements_of_a_mask_come_from_outside(chosen: int, accumulate: bool) -> None:

@@ -47,6 +47,7 @@ def test_products_of_flags_that_meet_at_an_element() -> None:
     assert [_told(outcome) for outcome in outcomes] == ["passes"] * 3
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

@@ -16,6 +16,7 @@ functional = torch.nn.functional
 POOLS = {2: functional.fractional_max_pool2d, 3: functional.fractional_max_pool3d}
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("rank", POOLS)
 @pytest.mark.parametrize(
     ("sizes", "kernel", "counts"), [((9, 7, 8), (3, 3, 3), (4, 4, 4)), ((9, 7, 8), (2, 3, 1), (3, 1, 5))]

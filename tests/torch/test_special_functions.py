@@ -59,7 +59,7 @@ _BESSEL = {
 }
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("name", sorted(_BESSEL))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
 def test_bessel_functions(name: str, dtype: torch.dtype) -> None:
@@ -86,7 +86,7 @@ def test_bessel_functions(name: str, dtype: torch.dtype) -> None:
     assert error.max() < 20 * torch.finfo(dtype).eps, f"{error.max() / torch.finfo(dtype).eps} steps at {worst}"
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("name", sorted(_BESSEL))
 def test_bessel_functions_outside_of_their_domain(name: str) -> None:
     class Module(torch.nn.Module):  # type: ignore[misc]

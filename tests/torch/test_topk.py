@@ -18,7 +18,7 @@ def _numbers(kind: Any, shape: tuple[int, ...]) -> Any:
     return numbers.to(kind)
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.int64, torch.uint8])
 def test_topk(kind: Any, largest: bool) -> None:

@@ -138,7 +138,7 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 _INPUT = "// input: 2xf32=1 2\n"
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize(
     ("header", "state"),
     [

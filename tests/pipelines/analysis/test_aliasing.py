@@ -54,6 +54,7 @@ def test_programs_that_run_in_order(build: Build, expected: bool) -> None:
     assert has_readers_beside_updates(built(build).module) is expected
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("build", [beside, before, sorted_beside, scattered_beside])
 def test_readers_see_the_array_before_the_update(build: Build) -> None:
     program = built(build)

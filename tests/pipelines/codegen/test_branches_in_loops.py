@@ -14,6 +14,7 @@ from tests.pipelines.codegen.jax_programs import check
 _KEY = np.array([1, 2], np.uint32)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("shape", [(), (5,)])
 @pytest.mark.parametrize("element", [np.float32, np.float64])
 def test_random_gamma(shape: tuple[int, ...], element: Any) -> None:

@@ -78,7 +78,7 @@ def test_a_convolution_is_xlas(name: str) -> None:
 
 
 # Rows of whole vectors of any processor, nearly so, and longer by one.
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("width", [16, 31, 32, 33, 47, 64])
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_of_whole_vectors(width: int, seed: int) -> None:

@@ -42,7 +42,7 @@ def _extreme(row: np.ndarray[Any, Any], *, greatest: bool) -> Any:
     return np.copysign(0, -1.0 if (signs.all() if greatest else signs.any()) else 1.0)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("columns", [8, 16, 17, 31, 64, 129, 700])
@@ -79,7 +79,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("name", _FUNCTIONS)
 @pytest.mark.parametrize("shape", [(40, 40), (3, 2000), (5, 7, 68), (2, 3, 16), (1, 300)])
 def test_functions(name: str, shape: tuple[int, ...]) -> None:

@@ -83,7 +83,7 @@ _PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", _PROGRAMS)
 @pytest.mark.parametrize("shape", [(2, 5), (10, 30), (34, 100), (4, 1037)])

@@ -57,7 +57,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_results_are_lapacks(name: str) -> None:
     function, arguments = _PROGRAMS[name]

@@ -233,7 +233,7 @@ _ROWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("shape", [(64, 1000), (300, 257), (1000, 40), (7, 2000)])
 @pytest.mark.parametrize("name", list(_ROWS))
 def test_rows_without_products_fill_the_first_level_cache(name: str, shape: tuple[int, int]) -> None:

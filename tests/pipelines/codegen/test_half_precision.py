@@ -171,7 +171,7 @@ def test_rounds_where_xla_rounds(name: str, element: Any, rows: int) -> None:
     check(_RULE[name], *_normal(rows, 3, (rows, 100), element), tolerance=1e-5)
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("rows", [4000, 4200])
 @pytest.mark.parametrize("how", ["sum", "max"])
 @pytest.mark.parametrize("name", _AFTER)
@@ -184,7 +184,7 @@ def test_rounds_where_xla_rounds_after_reductions(name: str, how: str, rows: int
     check(function, *_normal(rows, 2, (rows, 4), jnp.bfloat16), tolerance=1e-5)
 
 
-@pytest.mark.wide(5)
+@pytest.mark.wide(10)
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_program_is_xlas(seed: int) -> None:
     """Sums in another order may be rounded to a neighbour, which later operations make more of."""

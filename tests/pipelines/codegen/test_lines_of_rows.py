@@ -23,7 +23,7 @@ _TABLES: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("name", _TABLES)
 @pytest.mark.parametrize(("shape", "columns"), [((910,), 5), ((770,), 9), ((70,), 64), ((3, 140), 20), ((4200,), 300)])
 def test_each_number_with_each_of_a_table(name: str, shape: tuple[int, ...], columns: int) -> None:
@@ -46,7 +46,7 @@ _COLUMNS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("name", _COLUMNS)
 @pytest.mark.parametrize("columns", [2, 3, 4])
 @pytest.mark.parametrize("shape", [(64,), (1001,), (5, 130), (30_001,)])

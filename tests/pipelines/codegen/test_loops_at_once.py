@@ -74,6 +74,7 @@ def _workgroups(function: Callable[..., Any], arguments: Any) -> tuple[Any, list
     return executable, [part.workgroups for part in loops]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", _AT_ONCE)
 def test_at_once(name: str) -> None:
     function, arguments = _AT_ONCE[name]

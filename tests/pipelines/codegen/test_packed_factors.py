@@ -55,7 +55,7 @@ def _lstm(x: Any, w: Any, u: Any) -> Any:
     return jax.lax.scan(step, (zero, zero), x)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
 @pytest.mark.parametrize(("rows", "width"), [(1, 24), (2, 24), (5, 33), (9, 50)])
 def test_recurrent_layers(rows: int, width: int, dtype: Any) -> None:

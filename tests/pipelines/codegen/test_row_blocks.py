@@ -30,7 +30,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("name", _PROGRAMS)
 @pytest.mark.parametrize("shape", [(57, 9), (101, 5), (40, 31), (3, 70, 7), (2, 3, 33, 12)])
 def test_programs_of_short_rows(name: str, shape: tuple[int, ...]) -> None:

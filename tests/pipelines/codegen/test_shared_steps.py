@@ -80,6 +80,7 @@ def _program(function: Callable[..., Any], *arguments: Any) -> hloforge.Program:
     return hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments))
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", _CASES)
 def test_shared(name: str) -> None:
     function, arguments = _CASES[name]

@@ -22,7 +22,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("shape", [(8, 8), (9, 33), (2, 31, 40), (65, 16), (3, 100, 13), (47, 64)])
 @pytest.mark.parametrize("name", _PROGRAMS)
 def test_programs(name: str, shape: tuple[int, ...]) -> None:
@@ -74,7 +74,7 @@ _ROWS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("shape", [(32, 9), (57, 16), (100, 31), (3, 33, 12), (200, 32), (40, 41)])
 @pytest.mark.parametrize("name", _ROWS)
 def test_short_rows(name: str, shape: tuple[int, ...]) -> None:

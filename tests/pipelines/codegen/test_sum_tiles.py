@@ -29,7 +29,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"),
     [

@@ -81,6 +81,7 @@ def test_a_loop_is_xlas(name: str) -> None:
     check(_PROGRAMS[name], _X)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("turns", range(2, 8))
 def test_any_number_of_turns_is_xlas(turns: int) -> None:
     check(lambda x: _loop(0, turns, lambda i, y: _stencil(y), x), _X)
@@ -125,7 +126,7 @@ def _drawn(seed: int) -> Callable[[Any, Any], Any]:
     return program
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("seed", range(40))
 def test_loops_over_four_arrays_are_xlas(seed: int) -> None:
     check(_drawn(seed), _X, np.int32(2 + seed % 5))

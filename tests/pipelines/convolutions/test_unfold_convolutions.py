@@ -160,6 +160,7 @@ def test_products_of_features_are_the_same(name: str, xla: ReferenceEngine) -> N
     assert report.agrees, report.text()
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", IN_ROWS)
 def test_long_windows_lie_in_rows(name: str, xla: ReferenceEngine) -> None:
     program, window = IN_ROWS[name]

@@ -30,7 +30,7 @@ def decomposed(cases: Sequence[Case]) -> list[Array]:
     return [np.asarray(result) for result in (results if len(cases) > 1 else [results])]
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_short_lengths_are_as_accurate_as_xla(kind: str, element: str) -> None:

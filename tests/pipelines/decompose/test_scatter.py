@@ -355,6 +355,7 @@ def test_unsigned_integers_in_loops_for_gpus(combine: str) -> None:
         assert hloforge.compile(text, target).vmfb
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("made", ["constant", "gathered"])
 def test_updates_are_made_apart_for_cuda(made: str, bits: int) -> None:

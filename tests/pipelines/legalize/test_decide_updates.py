@@ -157,6 +157,7 @@ _ROWS = {
 }
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(("build", "rows"), _ROWS.items())
 def test_compiled_updates(build: Build, rows: int) -> None:
     program = built(build, rows)
@@ -165,6 +166,7 @@ def test_compiled_updates(build: Build, rows: int) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("element", ["f32", "c128"])
 @pytest.mark.parametrize("build", [kept, kept_behind_a_barrier, permuted])
 def test_wide_elements_and_barriers(build: Build, element: str) -> None:

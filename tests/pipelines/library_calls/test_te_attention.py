@@ -270,7 +270,7 @@ CASES = {
 }
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("name", CASES)
 def test_against_its_definition(name: str) -> None:
     check(CASES[name])

@@ -69,7 +69,7 @@ def passed_on(logits: Any, is_chosen: Any, given: dict[str, Any]) -> Any:
     return found * given["scaling_factor"]
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("bits", [0, 1])
 @pytest.mark.parametrize(
     "more",

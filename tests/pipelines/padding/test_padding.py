@@ -133,6 +133,7 @@ def test_layers_are_those_of_jax_at_all_sizes(name: str) -> None:
     _check(LAYERS[name], EDGES)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("name", HEADS)
 def test_heads_are_those_of_jax_at_all_sizes(name: str) -> None:
     _check(HEADS[name], EDGES)

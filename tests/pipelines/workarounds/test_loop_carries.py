@@ -293,7 +293,7 @@ def test_a_loop_that_never_runs_is_left_out(test: str) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("element", ["f32", "bf16", "c64", "s64", "pred"])
 def test_a_carry_that_each_iteration_fills_with_one_number(element: str) -> None:
     """In a loop that counts to a number of the caller's: the array is one row, so that a row's update is all of it."""

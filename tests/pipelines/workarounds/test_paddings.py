@@ -12,6 +12,7 @@ from hloforge.pipelines.workarounds.paddings import LegalizePaddings
 from tests.engines import interpret
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("element", ["f32", "c64", "c128", "u8"])
 def test_padded_twice(element: str) -> None:
     with Builder("padded") as builder:

@@ -11,6 +11,7 @@ from hloforge import ops
 TYPES = ("s8", "s16", "u8", "u16", "u32", "u64")
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("start", [-20, -1, 3, 100])
 def test_starts_of_every_type(start: int) -> None:
     x = np.arange(70, dtype=np.float32).reshape(10, 7)

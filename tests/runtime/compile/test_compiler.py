@@ -111,6 +111,7 @@ def test_a_reproducer_that_cannot_be_written_hides_no_error() -> None:
     assert "the reproducer could not be written" in str(error)
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -288,7 +289,7 @@ def start(output: Path, compiler: Path | None = None) -> Any:
     return child
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.3, 0.5])
 @pytest.mark.usefixtures("either_codegen")
 def test_kill_during_compile_leaves_no_file(tmp_path: Path, delay: float) -> None:

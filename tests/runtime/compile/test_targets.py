@@ -147,6 +147,7 @@ ALL = [
 ]
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("target", CODE)
 def test_code_is_the_target_s(target: str) -> None:
     executable = hloforge.compile(SOURCE, target, cache=False)

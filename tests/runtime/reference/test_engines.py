@@ -31,7 +31,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[ReferenceEngine]:
     engine.close()
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("row", TABLE, ids=str)
 def test_every_element_type_travels_both_ways(engine: ReferenceEngine, row: ElementType) -> None:
     if row.bits == 6 and engine.name == "xla":

@@ -19,7 +19,7 @@ from tests.pipelines.codegen.elements.xla_reference import (
 _DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("direction", _DIRECTIONS)
 @pytest.mark.parametrize("element", ["i1", *INTEGERS, *FLOATS, *COMPLEX])
 def test_compare(element: str, direction: str) -> None:

@@ -56,6 +56,7 @@ def test_quotients_need_no_division_of_integers(element: str) -> None:
         assert "div" not in loop(op, [element] * 2, element).optimized.replace("fdiv", "")
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize(
     "element", ["i8", "ui64", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ui8", "i32"))]
 )

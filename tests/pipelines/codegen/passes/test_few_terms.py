@@ -116,7 +116,7 @@ def test_infinite_terms_give_what_products_give(row: tuple[float, ...]) -> None:
     check(function, np.tile(np.float32(row), (70, 1)), np.float32([[1, 2], [0, 1], [1, -1]]))
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64])
 @pytest.mark.parametrize(
     ("equation", "left", "right"),

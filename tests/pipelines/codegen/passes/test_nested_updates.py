@@ -34,6 +34,7 @@ def _added(cache: Any, place: Any, keys: Any, values: Any) -> Any:
     return cache.at[1, 0].set(new), old.sum(), new.max()
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("places", [[3], [0, 4], [7], [-1, 2]])
 def test_places(places: list[int]) -> None:
     """Also such as lie outside of the part, which nothing is written to."""

@@ -48,7 +48,7 @@ def _random(shape: tuple[int, ...], element: Any, combine: Any = lax.add) -> np.
     return (array if combine is lax.add else 1 + array / 10).astype(element)
 
 
-@pytest.mark.wide(3)
+@pytest.mark.wide(6)
 @pytest.mark.parametrize("element", _TYPES)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(

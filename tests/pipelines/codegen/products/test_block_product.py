@@ -64,7 +64,7 @@ def _whole(array: Any, unit: int) -> Any:
     return np.ascontiguousarray(np.pad(flat, ((0, 0), (0, -flat.shape[1] % unit))))
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("machine", [HOST, AVX512, AVX2, NEON], ids=["host", "AVX-512", "AVX2", "NEON"])
 @pytest.mark.parametrize("size", [4, 8, 16, 32, 64, 128, 192])
 def test_sizes(machine: Machine, size: int) -> None:

@@ -289,7 +289,7 @@ def test_tile_registers(
     check(one, machine=replace(TILED, l2_bytes=1 << 14), at_end=False)
 
 
-@pytest.mark.wide(4)
+@pytest.mark.wide(8)
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
 @pytest.mark.parametrize(
     ("batch", "axes", "outputs", "groups"),
@@ -383,7 +383,7 @@ def test_tile_registers_of_windows(kernel: str, kind: str) -> None:
         check(_reversed(one), at_end=False)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("kernel", ["OIS", "IOS", "SIO", "SOI"])
 @pytest.mark.parametrize("kind", ["float", "bfloat", "i8"])
 def test_packed_windows(kind: str, kernel: str) -> None:
@@ -497,7 +497,7 @@ def test_a_line_has_pieces() -> None:
         check(one)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 2)], ids=str)
 @pytest.mark.parametrize("window", [(2, 3), (3, 3), (5, 5), (7, 7), (4, 9)], ids=str)
@@ -559,7 +559,7 @@ def test_narrow_vectors(orders: tuple[str, str, str]) -> None:
         check(convolution(1, *case, orders=orders), machine=AVX2)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize(
     ("batch", "axes", "inputs", "outputs", "groups"),

@@ -150,7 +150,7 @@ def test_strips_are_kept_for_further_rows(kind: str, out: str, turned: str) -> N
             check(one)
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize("kind", ["i8", "bfloat"])
 @pytest.mark.parametrize("size", [(150, 512, 160), (141, 592, 70), (135, 70, 133), (140, 1040, 48)], ids=str)

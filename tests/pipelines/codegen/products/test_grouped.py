@@ -56,7 +56,7 @@ def _check(sizes: tuple[int, int, int], members: np.ndarray[Any, Any], out: str,
     assert error < (8e-3 if out == "bfloat" else 1e-5), f"relative error {error:.2g}"
 
 
-@pytest.mark.wide(2)
+@pytest.mark.wide(4)
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize("out", ["bfloat", "float"])
 @pytest.mark.parametrize("sizes", [(90, 64, 48), (150, 72, 64), (200, 96, 16)], ids=str)

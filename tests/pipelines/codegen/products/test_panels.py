@@ -153,6 +153,7 @@ def test_what_a_panel_moves_has_memory_for_others() -> None:
     assert _panels(gradients, *given) == 1
 
 
+@pytest.mark.wide(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("rows", [1, 5, 33])
 def test_half_precision_is_widened_as_it_is_read(dtype: str, rows: int) -> None:
